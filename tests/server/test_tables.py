@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,8 @@ from pyarrow import parquet
 
 from baton.cli.app import main
 from baton.server.store import Store
+from baton.session.server_client import Server, ServerError, connect
+from baton.session.server_rows import Parts, Rows
 from baton.testing.build import delegate, run, trace, turn
 
 from .seeding import START, add_conversation, add_score
@@ -73,6 +77,87 @@ def test_tables_have_typed_columns_and_all_rows(
     written = parquet.ParquetFile("out/conversations.parquet")
     assert written.num_row_groups == 2  # of pages with 2, 2 and 1
     assert written.metadata.row_group(0).column(0).compression == "ZSTD"
+
+
+def exported(url: str, *arguments: str) -> bytes:
+    """Run a `baton export` in a process of its own; return what it says."""
+    command = [sys.executable, "-m", "baton", "export", address(url), *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stderr
+
+
+@pytest.mark.heavy
+def test_each_backend_writes_the_same_bytes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("baton.server.exports._PART", 10)  # two or three conversations
+    fill(store, 40)
+    ways = {
+        "here": [],
+        "jobs": ["--jobs", "2"],
+        "local": ["--backend", "local", "--workers", "2"],
+        "ray": ["--backend", "ray", "--workers", "2"],
+    }
+    with api(store) as url:
+        said = {name: exported(url, "--parquet", name, *way) for name, way in ways.items()}
+        for name, way in ways.items():
+            exported(url, "-o", f"{name}.jsonl", *way)
+    assert b"40 conversations, 80 runs, 40 dispatches, 40 scores in here" in said["here"]
+    tables = {
+        name: {file.name: file.read_bytes() for file in Path(name).iterdir()} for name in ways
+    }
+    assert len(tables["here"]) == 4
+    assert tables["here"] == tables["jobs"] == tables["local"] == tables["ray"]
+    lines = [Path(f"{name}.jsonl").read_bytes() for name in ways]
+    assert len(lines[0].splitlines()) == 40
+    assert len(set(lines)) == 1
+
+
+def test_parts_cover_each_conversation_once_also_while_others_arrive(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("baton.server.exports._PART", 7)
+    ids = fill(store, 12)
+    with api(store) as url:
+        server = connect(url)
+        pages = list(server.pages("/rows/parts", Parts, {}, 10))
+        cut = [part for page in pages for part in page.items]
+        assert sum(part.conversations for part in cut) == 10
+        assert len(cut) > 3
+        turns = turn("Hi.", run("desk"))
+        add_conversation(store, trace(turns, id="newer"), at=START + 100)
+        late = add_conversation(store, trace(turns, id="between"), at=START + 8.5)
+        found = [
+            [one.id for page in read for one in page.conversations]
+            for part in cut
+            for read in [server.pages("/rows", Rows, {"last": part.last}, None, part.cursor)]
+        ]
+    every = [id_ for part in found for id_ in part]
+    assert sorted(every) == sorted([*ids[2:], late])
+    assert every.index(late) == 3  # after those of START + 11, 10 and 9; none newer is a part
+
+
+def test_what_a_worker_is_refused_or_not_answered_ends_the_export(
+    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(store, 3)
+    with api(store) as url:
+        real = Server._data
+
+        def fails(self: Server, method: str, path: str, *rest: Any) -> bytes:
+            if path.endswith("/rows"):
+                raise ServerError("no answer within 60 s")
+            return real(self, method, path, *rest)
+
+        with monkeypatch.context() as context:
+            context.setattr(Server, "_data", fails)
+            assert main(["export", address(url), "--parquet", "out"]) == 3
+        assert "no answer within 60 s" in capsys.readouterr().err
+        assert not list(Path("out").iterdir())
+        assert main(["export", address(url), "--parquet", "out", "--backend", "own:make"]) == 2
+        assert "`local` and `ray`" in capsys.readouterr().err
+        assert main(["export", address(url), "--parquet", "out", "--jobs", "0"]) == 2
+        assert main(["export", "x.jsonl", "-o", "y.jsonl", "--jobs", "2"]) == 2
+        assert "--jobs are for conversations of a server" in capsys.readouterr().err
 
 
 @pytest.mark.heavy

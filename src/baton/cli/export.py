@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from baton.model import InputError, counted
 
 from .messages import note, say
-from .options import AS_CONFIGURED, LATER, ConfigPath, Output, Paths, Redacting, Whole
+from .options import (
+    AS_CONFIGURED,
+    HERE,
+    LATER,
+    ConfigPath,
+    Output,
+    Paths,
+    Redacting,
+    Whole,
+    Workers,
+)
 
 NOT_DELIVERED = 3
 
@@ -28,6 +38,8 @@ def export_command(
     timeout: Annotated[float, LATER] = 30,
     retry_attempts: Annotated[Whole, LATER] = 5,
     retry_delay: Annotated[float, LATER] = 1,
+    jobs: Annotated[Whole, LATER] = 1,
+    workers: Workers = HERE,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
     """Write recordings as OpenTelemetry spans, and results as evaluation events of these.
@@ -56,7 +68,8 @@ def export_command(
         Recordings that the evaluations were made from: needed when these were made on another
         machine, or moved. May be given several times.
     config
-        Compute costs from the `prices:` of a config first, then from genai-prices.
+        Compute costs from the `prices:` of a config first, then from genai-prices. Its `backend:`
+        fetches the conversations of a server.
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
@@ -67,6 +80,8 @@ def export_command(
         How often a request is attempted.
     retry_delay
         Seconds before the second attempt; doubled for each further one.
+    jobs
+        How many processes fetch and convert the conversations of a server.
     """
     from baton.export.sink import NotDelivered, is_endpoint
     from baton.session.export import export_recordings
@@ -76,7 +91,14 @@ def export_command(
         where = "`-o FILE.jsonl`, `--otlp ADDRESS`, `--otlp env` or `--parquet FOLDER`"
         raise InputError(f"say where to: give one of {where}{', not two' if targets else ''}")
     if parquet is not None:
-        return _tables(recordings, parquet)
+        return _tables(
+            recordings,
+            parquet,
+            config=config,
+            backend=workers.backend,
+            workers=workers.workers,
+            jobs=jobs,
+        )
     if otlp is not None and not is_endpoint(otlp):
         note("--otlp FILE of `baton export` is -o FILE now; the next version knows only that")
     try:
@@ -93,6 +115,9 @@ def export_command(
             retry_attempts=retry_attempts,
             retry_delay=retry_delay,
             redact=redacting.asked,
+            backend=workers.backend,
+            workers=workers.workers,
+            jobs=jobs,
             note=note,
         )
     except NotDelivered as error:
@@ -110,12 +135,12 @@ def export_command(
     return 0
 
 
-def _tables(recordings: Sequence[str], folder: Path) -> int:
+def _tables(recordings: Sequence[str], folder: Path, **where: Any) -> int:
     from baton.session.tables import export_tables
 
     if len(recordings) != 1:
         raise InputError("`--parquet` takes one server: server://HOST/PROJECT?to=AGENT")
-    _, rows = export_tables(recordings[0], folder)
+    _, rows = export_tables(recordings[0], folder, **where)
     written = ", ".join(counted(rows[name], name[:-1]) for name in ("conversations", "runs"))
     more = f"{counted(rows['dispatches'], 'dispatch')}, {counted(rows['scores'], 'score')}"
     say(f"{written}, {more} in {folder}")

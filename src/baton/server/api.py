@@ -45,6 +45,7 @@ from baton.session.server_rows import (
     IssueRow,
     Listed,
     Page,
+    Parts,
     Point,
     Queued,
     Records,
@@ -145,6 +146,12 @@ class _List(_Range, kw_only=True):
     cursor: Annotated[str | None, _said("`next` of the page before.")] = None
     filter: Annotated[
         str | None, _said("A filter over the fields below: `to:refund-* depth:>=2`.")
+    ] = None
+
+
+class _Exports(_List, kw_only=True):
+    last: Annotated[
+        str | None, _said("Up to this conversation: `last` of a part of `/rows/parts`.")
     ] = None
 
 
@@ -271,7 +278,12 @@ def _conversation(call: Call) -> Any:
 def _records(call: Call) -> Any:
     given = call.params
     return exports.records(
-        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        limit=given.limit,
+        cursor=given.cursor,
+        last=given.last,
     )
 
 
@@ -283,6 +295,7 @@ def _otlp(call: Call) -> Any:
         call.chosen,
         limit=given.limit,
         cursor=given.cursor,
+        last=given.last,
         redaction=call.state.live_settings().redaction,
     )
 
@@ -290,6 +303,18 @@ def _otlp(call: Call) -> Any:
 def _rows(call: Call) -> Any:
     given = call.params
     return exports.rows(
+        call.state.store,
+        call.caller.project,
+        call.chosen,
+        limit=given.limit,
+        cursor=given.cursor,
+        last=given.last,
+    )
+
+
+def _parts(call: Call) -> Any:
+    given = call.params
+    return exports.parts(
         call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
     )
 
@@ -693,7 +718,7 @@ ENDPOINTS = (
         "Records of conversations, the newest first; open ones only by `state`",
         Records[Trace],
         _records,
-        _List,
+        _Exports,
         queries.CONVERSATION_FIELDS,
     ),
     Endpoint(
@@ -703,7 +728,7 @@ ENDPOINTS = (
         "Conversations as OTLP JSON: their spans as they came",
         Records[Any],
         _otlp,
-        _List,
+        _Exports,
         queries.CONVERSATION_FIELDS,
     ),
     Endpoint(
@@ -713,6 +738,16 @@ ENDPOINTS = (
         "Conversations with their runs, dispatches and scores, for tables",
         Rows,
         _rows,
+        _Exports,
+        queries.CONVERSATION_FIELDS,
+    ),
+    Endpoint(
+        "GET",
+        "/rows/parts",
+        "read",
+        "Where to cut `/rows`, `/records` or `/otlp`, to fetch parts side by side",
+        Parts,
+        _parts,
         _List,
         queries.CONVERSATION_FIELDS,
     ),

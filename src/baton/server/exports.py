@@ -1,7 +1,8 @@
 """Exports of conversations: records, received spans, and rows of tables.
 
-All exports are paged, with the newest conversation first, and take a filter of conversations. Open
-conversations are left out unless the filter contains ``state``, because they are incomplete.
+All exports are paged, with the newest conversation first, and take a filter of conversations. They
+may end with a ``last`` conversation, so that parts can be fetched side by side. Open conversations
+are left out unless the filter contains ``state``, because they are incomplete.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from baton.model.redact import Redaction
 from baton.readers.otlp.reader import traces_of
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.wire.conversations import group
-from baton.session.server_rows import DispatchRow, Records, Rows, RunRow, ScoreRow
+from baton.session.server_rows import DispatchRow, Part, Parts, Records, Rows, RunRow, ScoreRow
 
 from .bodies import BodyGone, Place, get_one
 from .conversations import closures, decode, record_of
-from .paging import row_as
+from .paging import cursor_after, read_cursor, row_as
 from .queries import after_row, conversation_of, conversation_rows
 from .rows import narrow, slices
 from .schema import chunk, conversation_trace, dispatch, run, score
@@ -37,13 +38,40 @@ _PAGE_BYTES = 8 << 20
 """Bytes of records or spans after which a page ends; one conversation may have more."""
 _PAGE_ROWS = 5000
 """Runs and dispatches after which a page of rows ends."""
+_PART = 5000
+"""Spans, runs and dispatches after which a part of an export ends."""
 _MOST_BYTES = 256 << 20
 """Maximum bytes of spans of one conversation to combine; for more, its record is exported
 instead."""
 
 
+def parts(store: Store, project: int, chosen: Filter, *, limit: int, cursor: str | None) -> Parts:
+    """Return where to cut an export of the next ``limit`` conversations."""
+    listed = conversation_rows(store, project, _whole(chosen), limit=limit + 1, cursor=cursor)
+    cut: list[Part] = []
+    taken = listed[:limit]
+    if cursor is None and taken:
+        # Before the first one: those that arrive later are newer, and no part of this export.
+        cursor = cursor_after([taken[0]["order_0"], taken[0]["order_1"] + 1])
+    start, count, weight = cursor, 0, 0
+    for row in taken:
+        count += 1
+        weight += row["spans"] + row["runs"] + row["dispatches"]
+        if weight >= _PART or row is taken[-1]:
+            last = after_row(row)
+            cut.append(Part(cursor=str(start), last=last, conversations=count))
+            start, count, weight = last, 0, 0
+    return Parts(items=cut, next=start if len(listed) > limit else None)
+
+
 def records(
-    store: Store, project: int, chosen: Filter, *, limit: int, cursor: str | None
+    store: Store,
+    project: int,
+    chosen: Filter,
+    *,
+    limit: int,
+    cursor: str | None,
+    last: str | None = None,
 ) -> Records[msgspec.Raw]:
     """Return a page of records, as JSON."""
 
@@ -51,7 +79,7 @@ def records(
         record, size = _record(store, project, row)
         return msgspec.Raw(msgspec.json.encode(record)), size
 
-    return _page(store, project, chosen, limit, cursor, one)
+    return _page(store, project, chosen, limit, cursor, last, one)
 
 
 def otlp(
@@ -61,6 +89,7 @@ def otlp(
     *,
     limit: int,
     cursor: str | None,
+    last: str | None = None,
     redaction: Redaction,
 ) -> Records[msgspec.Raw]:
     """Return a page of exports (OTLP JSON), one for each conversation: its spans as they came.
@@ -78,12 +107,20 @@ def otlp(
         data = encode_received(*redaction.value(received))
         return msgspec.Raw(data), len(data)
 
-    return _page(store, project, chosen, limit, cursor, one)
+    return _page(store, project, chosen, limit, cursor, last, one)
 
 
-def rows(store: Store, project: int, chosen: Filter, *, limit: int, cursor: str | None) -> Rows:
+def rows(
+    store: Store,
+    project: int,
+    chosen: Filter,
+    *,
+    limit: int,
+    cursor: str | None,
+    last: str | None = None,
+) -> Rows:
     """Return some conversations with their runs, dispatches, and scores of this version."""
-    listed = conversation_rows(store, project, _whole(chosen), limit=limit + 1, cursor=cursor)
+    listed = _listed(store, project, chosen, limit, cursor, last)
     taken: list[RowMapping] = []
     count = 0
     for row in listed[:limit]:
@@ -135,9 +172,10 @@ def _page(
     chosen: Filter,
     limit: int,
     cursor: str | None,
+    last: str | None,
     one: Callable[[RowMapping], tuple[msgspec.Raw, int]],
 ) -> Records[msgspec.Raw]:
-    listed = conversation_rows(store, project, _whole(chosen), limit=limit + 1, cursor=cursor)
+    listed = _listed(store, project, chosen, limit, cursor, last)
     page = Records[msgspec.Raw](items=[])
     size = 0
     for number, row in enumerate(listed[:limit], 1):
@@ -152,6 +190,17 @@ def _page(
             page.next = after_row(row) if number < len(listed) else None
             break
     return page
+
+
+def _listed(
+    store: Store, project: int, chosen: Filter, limit: int, cursor: str | None, last: str | None
+) -> list[RowMapping]:
+    """Return conversations, one more than ``limit`` if there are more up to the ``last``."""
+    listed = conversation_rows(store, project, _whole(chosen), limit=limit + 1, cursor=cursor)
+    end = read_cursor(last, tuple[float, int])
+    if end is None:
+        return listed
+    return [row for row in listed if [row["order_0"], row["order_1"]] >= end]
 
 
 def _whole(chosen: Filter) -> Filter:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from baton.export.run import Exported, Only, export
 from baton.export.sink import JsonFile, Limits, Sink, open_sink, target_of
@@ -17,7 +18,7 @@ from baton.model.redact import Redaction, RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
-from .server_source import exports_of, is_server
+from .server_source import is_server
 
 
 class ExportedTo(NamedTuple):
@@ -42,6 +43,9 @@ def export_recordings(
     retry_attempts: int = 5,
     retry_delay: float = 1,
     redact: RedactLike = None,
+    backend: str | None = None,
+    workers: int | None = None,
+    jobs: int = 1,
     note: Note = log_note,
 ) -> ExportedTo:
     """Write the spans of recordings, and of evaluations their results, too.
@@ -63,6 +67,9 @@ def export_recordings(
         retry_attempts: how often a request is attempted.
         retry_delay: seconds before the second attempt; doubled for each further one.
         redact: what is replaced by tags; ``None`` for secrets, and as an evaluation folder says.
+        backend: where conversations of servers are fetched: ``local`` or ``ray``.
+        workers: how many workers the backend has.
+        jobs: how many processes of this machine do it, without a backend.
         note: is called with notes of the readers; the logger `baton` warns by default.
 
     Raises:
@@ -81,6 +88,14 @@ def export_recordings(
     servers = [each for each in given if is_server(each)]
     if servers and only == "results":
         raise InputError(Problem(file=servers[0], message="is a server: it has no evaluations"))
+    if not servers and (backend, workers, jobs) != (None, None, 1):
+        names = ", ".join(option(name) for name in ("backend", "workers", "jobs"))
+        raise InputError(f"{names} are for conversations of a server: server://HOST/PROJECT")
+    on: dict[str, Any] = {}
+    if servers:
+        from .server_parts import backend_of  # it loads the backends
+
+        on = backend_of(config, backend, workers, jobs)
     paths = [Path(path) for path in given if not is_server(path)]
     priced = pricing(config, prices or {})
     place, headers = target_of(target, headers_from)
@@ -99,7 +114,7 @@ def export_recordings(
             redact=None if redact is None else redaction_of(redact),
         )
         for address in servers:
-            _export_server(address, sink, done, redaction_of(redact), note)
+            _export_server(address, sink, done, redaction_of(redact), on, note)
         if done.spans or done.results:
             sink.finish()
     finally:
@@ -108,7 +123,12 @@ def export_recordings(
 
 
 def _export_server(
-    address: str, sink: Sink, done: Exported, redaction: Redaction, note: Note
+    address: str,
+    sink: Sink,
+    done: Exported,
+    redaction: Redaction,
+    backend: Mapping[str, Any],
+    note: Note,
 ) -> None:
     """Write the conversations of a server, each as one export.
 
@@ -119,14 +139,17 @@ def _export_server(
     if not isinstance(sink, JsonFile):
         message = "conversations of a server go to FILE.jsonl or FILE.json, as they came"
         raise InputError(Problem(file=address, message=message))
+    from .server_parts import exports_of
+
     deleted = 0
-    for item in exports_of(address, redaction):
-        if item is None:
-            deleted += 1
-        else:
-            sink.add_encoded(item.data)
-            done.traces += 1
-            done.spans += item.spans
+    with closing(exports_of(address, redaction, backend)) as exports:
+        for item in exports:
+            if item is None:
+                deleted += 1
+            else:
+                sink.add_encoded(item.data)
+                done.traces += 1
+                done.spans += item.spans
     if deleted:
         note(f"{address}: {deleted} more are left out: retention deleted them")
 

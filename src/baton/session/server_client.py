@@ -39,6 +39,7 @@ from .server_rows import (
     IssueRow,
     Listed,
     Page,
+    Parts,
     Point,
     Queued,
     Records,
@@ -52,7 +53,7 @@ from .server_rows import (
 )
 
 T = TypeVar("T")
-P = TypeVar("P", Page[Any], Records[Any], Rows)
+P = TypeVar("P", Page[Any], Records[Any], Rows, Parts)
 When = str | datetime | None
 """A time: an RFC 3339 text, or a datetime with a time zone."""
 KEY = "BATON_API_KEY"
@@ -124,7 +125,7 @@ class Server:
         secret = key or os.environ.get(KEY)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._access = access(self.url, Credentials(headers=headers))
-        self._project = project
+        self.project = project
 
     def conversations(
         self,
@@ -553,7 +554,7 @@ class Server:
 
     def case_page(self, number: int, position: int) -> str:
         """Return the page of a case of an evaluation."""
-        project = "" if self._project is None else f"?{urlencode({'project': self._project})}"
+        project = "" if self.project is None else f"?{urlencode({'project': self.project})}"
         return f"{self.url}/evaluations/{number}/cases/{position}{project}"
 
     def fetch(self, number: int, folder: PathLike) -> Path:
@@ -579,10 +580,17 @@ class Server:
         return target
 
     def pages(
-        self, path: str, type_: type[P], given: Mapping[str, object], most: int | None = None
+        self,
+        path: str,
+        type_: type[P],
+        given: Mapping[str, object],
+        most: int | None = None,
+        cursor: str | None = None,
     ) -> Iterator[P]:
-        """Yield the pages of a list of the API, as far as ``most`` conversations or rows go."""
-        cursor: str | None = None
+        """Yield the pages of a list of the API, as far as ``most`` conversations or rows go.
+
+        ``cursor`` is where to start.
+        """
         while most is None or most > 0:
             limit = _PAGE if most is None else min(most, _PAGE)
             page = self._get(path, type_, {**given, "limit": limit, "cursor": cursor})
@@ -629,11 +637,11 @@ class Server:
         stated = {
             name.rstrip("_"): _text(value) for name, value in given.items() if value is not None
         }
-        if self._project is not None and path.startswith(_API):
-            stated["project"] = self._project
+        if self.project is not None and path.startswith(_API):
+            stated["project"] = self.project
         headers = {"Content-Type": kind} if kind else {}
-        if self._project is not None:
-            headers["X-Baton-Project"] = self._project
+        if self.project is not None:
+            headers["X-Baton-Project"] = self.project
         address = self.url + quote(path) + (f"?{urlencode(stated)}" if stated else "")
         request = Request(method, address, content=body, headers=headers, whole=True)
         try:

@@ -303,6 +303,26 @@ class Rows(msgspec.Struct, kw_only=True):
         return len(self.conversations)
 
 
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Conversations to export together: those after a cursor, up to ``last`` and including it."""
+
+    cursor: str
+    last: str
+    conversations: int
+
+
+class Parts(msgspec.Struct, kw_only=True):
+    """Where to cut an export, so that its parts can be fetched side by side."""
+
+    items: list[Part]
+    next: str | None = None
+
+    @property
+    def size(self) -> int:
+        """How many conversations it is about."""
+        return sum(each.conversations for each in self.items)
+
+
 class Counts(msgspec.Struct, kw_only=True):
     """Scores of one evaluator by status; ``pass_rate`` is of those that passed or failed."""
 

@@ -14,7 +14,6 @@ import msgspec
 
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import InputError, Problem, counted
-from baton.model.redact import Redaction
 
 from .prepare import Note
 
@@ -126,44 +125,6 @@ def fetch(address: str, note: Note) -> Path:
 def with_servers_fetched(paths: Iterable[str], note: Note) -> list[str]:
     """Put files in place of servers; raises like :func:`fetch`."""
     return [str(fetch(path, note)) if is_server(path) else path for path in paths]
-
-
-class OneExport(NamedTuple):
-    """A conversation as OTLP JSON on one line, and the number of its spans."""
-
-    data: bytes
-    spans: int
-
-
-class _Scope(msgspec.Struct, rename="camel"):
-    spans: list[msgspec.Raw] = []
-
-
-class _Resource(msgspec.Struct, rename="camel"):
-    scope_spans: list[_Scope] = []
-
-
-class _Export(msgspec.Struct, rename="camel"):
-    resource_spans: list[_Resource] = []
-
-
-def exports_of(address: str, redaction: Redaction) -> Iterator[OneExport | None]:
-    """Yield conversations as OTLP JSON, redacted; ``None`` for what retention deleted.
-
-    Raises:
-        InputError: the server refuses what is asked for.
-        ServerError: it does not answer.
-    """
-    for item in _items(source_of(address), "/otlp"):
-        if item is None:
-            yield None
-            continue
-        data = bytes(item)
-        if redaction.may_hold(data):
-            data = msgspec.json.encode(redaction.value(msgspec.json.decode(data)))
-        groups = msgspec.json.decode(data, type=_Export).resource_spans
-        count = sum(len(scope.spans) for group in groups for scope in group.scope_spans)
-        yield OneExport(data, count)
 
 
 def _items(source: Source, path: str) -> Iterator[msgspec.Raw | None]:

@@ -1,13 +1,16 @@
-"""Rows of a server as Parquet, for DuckDB, pandas and Ray: a file for each kind of row."""
+"""Rows of a server as Parquet, for DuckDB, pandas and Ray: a file for each kind of row.
+
+The workers of a backend fetch and convert rows; the files are written here.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
@@ -16,8 +19,12 @@ from baton.model import InputError, Problem
 from baton.plugins.origin import install, requirement
 
 from .prepare import PathLike
+from .server_parts import Fetched, PartJob, PartWorker, asked, backend_of, fetched_parts
 from .server_rows import Conversation, DispatchRow, Rows, RunRow, ScoreRow
 from .server_source import is_server, source_of
+
+if TYPE_CHECKING:
+    from .server_client import Server
 
 TABLES: dict[str, type[msgspec.Struct]] = {
     "conversations": Conversation,
@@ -39,31 +46,42 @@ class Written(NamedTuple):
     rows: dict[str, int]
 
 
-def export_tables(address: str, folder: PathLike) -> Written:
+def export_tables(
+    address: str,
+    folder: PathLike,
+    *,
+    config: PathLike | None = None,
+    backend: str | None = None,
+    workers: int | None = None,
+    jobs: int = 1,
+) -> Written:
     """Write conversations of a server with their runs, dispatches and scores as Parquet.
 
     Columns have the names and types of the API's rows: times are UTC in microseconds, tokens 64-bit
-    integers; what has its own form (details, evidence, the judge) is JSON text. Nothing but one
-    page and one row group of each table waits in memory. Files that are there are replaced when all
-    is written.
+    integers; what has its own form (details, evidence, the judge) is JSON text. The files are the
+    same with every backend. Nothing but a few parts and one row group of each table waits in
+    memory. Files that are there are replaced when all is written.
 
     Args:
         address: ``server://HOST/PROJECT?FILTER``.
         folder: where ``conversations.parquet``, ``runs.parquet`` and so on go.
+        config: a config whose ``backend:`` counts.
+        backend: where rows are fetched and converted: ``local`` or ``ray``. Its workers need to
+            reach the server, and the key in ``BATON_API_KEY``.
+        workers: how many workers the backend has.
+        jobs: how many processes of this machine do it, without a backend.
 
     Raises:
-        InputError: pyarrow is not installed, the address is not one of a server, or the server
-            refuses what is asked for, or has none of it.
-        ServerError: the server does not answer.
+        InputError: pyarrow is not installed, the address is not one of a server, the server
+            refuses what is asked for, or has none of it, or workers cannot work.
+        ServerError: the server does not answer, or a worker was lost repeatedly.
     """
+    spec = backend_of(config, backend, workers, jobs)
     if not is_server(address):
         message = "is not a server: tables are made of conversations of server://HOST"
         raise InputError(Problem(file=address, message=message))
-    try:
+    with _needing_pyarrow():
         from pyarrow import parquet  # noqa: F401 - said at once, before the server is asked
-    except ImportError:
-        missing = f"Parquet needs pyarrow: {install(requirement('parquet'))}"
-        raise InputError(missing) from None
     place = Path(folder)
     source = source_of(address)
     try:
@@ -75,9 +93,10 @@ def export_tables(address: str, folder: PathLike) -> Written:
         tables = {name: _Table(place / f"{name}.parquet", row) for name, row in TABLES.items()}
         for table in tables.values():
             opened.callback(table.close)
-        for page in source.server.pages("/rows", Rows, source.fields, source.most):
-            for name, table in tables.items():
-                table.add(getattr(page, name))
+        parts = opened.enter_context(closing(fetched_parts(source, RowsWorker, spec)))
+        for part in parts:
+            for table, data in zip(tables.values(), part.items, strict=True):
+                table.add(data)
         if not tables["conversations"].count:
             message = "has no such conversation that is complete"
             raise InputError(Problem(file=address, message=message))
@@ -98,19 +117,7 @@ class _Table:
         self.path = path
         self.draft = path.with_name(f"{path.name}.{os.getpid()}.part")
         self.count = 0
-        hints = {name: hint for name, hint in get_type_hints(row).items() if name not in _LEFT_OUT}
-        plain = {
-            int: pa.int64(),
-            float: pa.float64(),
-            str: pa.string(),
-            bool: pa.bool_(),
-            datetime: pa.timestamp("us", tz="UTC"),
-            list[str]: pa.list_(pa.string()),
-        }
-        types = {name: plain.get(_known(hint)) for name, hint in hints.items()}
-        self._names = list(types)
-        self._as_json = {name for name, type_ in types.items() if type_ is None}
-        self._schema = pa.schema([(name, type_ or pa.string()) for name, type_ in types.items()])
+        self._schema = _Columns(row).schema
         self._waiting: list[Any] = []
         self._size = 0
         self._pa = pa
@@ -118,21 +125,14 @@ class _Table:
             self._file = open_own(self.draft, "xb")
         self._writer = parquet.ParquetWriter(self._file, self._schema, compression="zstd")
 
-    def add(self, rows: Sequence[msgspec.Struct]) -> None:
-        if not rows:
+    def add(self, data: bytes) -> None:
+        """Add rows of a worker: a table as an IPC stream of Arrow."""
+        part = self._pa.ipc.open_stream(data).read_all()
+        if not len(part):
             return
-        plain = []
-        for row in rows:
-            values = {name: getattr(row, name) for name in self._names}
-            for name in self._as_json:
-                if values[name] is not None:
-                    values[name] = msgspec.json.encode(values[name]).decode()
-            plain.append(values)
-        # Columns take a tenth of the memory of objects while they wait.
-        part = self._pa.Table.from_pylist(plain, schema=self._schema)
         self._waiting.append(part)
         self._size += part.nbytes
-        self.count += len(rows)
+        self.count += len(part)
         if self._size >= _GROUP_BYTES or sum(map(len, self._waiting)) >= _ROW_GROUP:
             self._write()
 
@@ -155,6 +155,72 @@ class _Table:
         finally:
             self._file.close()
             self.draft.unlink(missing_ok=True)
+
+
+class _Columns:
+    """The columns of a kind of row."""
+
+    def __init__(self, row: type[msgspec.Struct]) -> None:
+        import pyarrow as pa
+
+        hints = {name: hint for name, hint in get_type_hints(row).items() if name not in _LEFT_OUT}
+        plain = {
+            int: pa.int64(),
+            float: pa.float64(),
+            str: pa.string(),
+            bool: pa.bool_(),
+            datetime: pa.timestamp("us", tz="UTC"),
+            list[str]: pa.list_(pa.string()),
+        }
+        types = {name: plain.get(_known(hint)) for name, hint in hints.items()}
+        self._names = list(types)
+        self._as_json = {name for name, type_ in types.items() if type_ is None}
+        self._pa = pa
+        self.schema = pa.schema([(name, type_ or pa.string()) for name, type_ in types.items()])
+
+    def table(self, rows: Sequence[msgspec.Struct]) -> Any:
+        """Return rows as a table of Arrow, which takes a tenth of their memory."""
+        plain = []
+        for row in rows:
+            values = {name: getattr(row, name) for name in self._names}
+            for name in self._as_json:
+                if values[name] is not None:
+                    values[name] = msgspec.json.encode(values[name]).decode()
+            plain.append(values)
+        return self._pa.Table.from_pylist(plain, schema=self.schema)
+
+    def packed(self, tables: Sequence[Any]) -> bytes:
+        """Return tables as one, as an IPC stream of Arrow."""
+        out = self._pa.BufferOutputStream()
+        with self._pa.ipc.new_stream(out, self.schema) as stream:
+            for table in tables:
+                stream.write_table(table)
+        data: bytes = out.getvalue().to_pybytes()
+        return data
+
+
+class RowsWorker(PartWorker):
+    """Fetches rows and converts them to tables, in the order of ``TABLES``."""
+
+    def fetch(self, server: Server, job: PartJob) -> Fetched:
+        """Fetch the rows of a part."""
+        with _needing_pyarrow():
+            columns = {name: _Columns(row) for name, row in TABLES.items()}
+        tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+        for page in server.pages("/rows", Rows, asked(job), job.most, job.part.cursor):
+            for name, some in tables.items():
+                some.append(columns[name].table(getattr(page, name)))
+        return Fetched(items=[columns[name].packed(some) for name, some in tables.items()])
+
+
+@contextmanager
+def _needing_pyarrow() -> Iterator[None]:
+    """Say how to install what is missing."""
+    try:
+        yield
+    except ImportError:
+        missing = f"Parquet needs pyarrow: {install(requirement('parquet'))}"
+        raise InputError(missing) from None
 
 
 def _known(hint: Any) -> Any:
