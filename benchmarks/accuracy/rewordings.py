@@ -132,7 +132,9 @@ def _answered(
 
 
 def _entries(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    listed = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
+    path = folder / f"{name}.yaml"
+    # Some folders hold texts for one evaluator only.
+    listed = yaml.safe_load(path.read_text("utf-8")) if path.exists() else []
     for number, entry in enumerate(listed):
         yield _HALF_OF.get(folder, entry.get("half", HALVES[number % 2])), entry
 

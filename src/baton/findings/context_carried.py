@@ -634,6 +634,9 @@ def _named_in(fact: Fact, sentence: str, sent: _Sent) -> bool:
     match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
     if match is None or match[1].casefold() in _SMALL:
         return False
+    # "Metformin 850 mg" is an amount. "The metformin" is complete without it.
+    if any(key.startswith("u:") for key in fact.keys):
+        return False
     # "The seats" are more than the seats 14A and 14C.
     if re.search(r"[^s]s$", match[1]):
         return False

@@ -778,6 +778,12 @@ def _name(written: str) -> Iterator[Fact]:
             keys.add(f"mo:{month[1]}-{int(month[2])}")
         yield Fact("identifier", written, frozenset(keys))
         return
+    if re.fullmatch(r"\d+(?:-\d+){2,}", written):
+        # An account `0044-918-2`, which another text has as 00449182 or 0044 918 2.
+        digits = written.replace("-", "")
+        keys = {f"i:{digits}", f"n:{digits.lstrip('0')}"}
+        yield Fact("identifier", written, frozenset(keys))
+        return
     for number in re.findall(r"^\d+(?=-)", written):
         yield Fact("number", number, number_keys(number))
     for part in re.split(r"[-._:\d]+", written):
