@@ -32,6 +32,7 @@ from .facts import (
     Fact,
     Reading,
     as_json,
+    charge_reading,
     is_spelled_in,
     number_keys,
     plain_text,
@@ -40,6 +41,7 @@ from .facts import (
 )
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .quantities import SHARE_OF, in_digits, share_keys
+from .replaced_words import Replaced, replaced
 from .values import Value, values_of
 from .words import (
     asides,
@@ -123,6 +125,10 @@ class _Sent(NamedTuple):
     """Values of the prompt."""
     new: list[Value]
     """Values that are neither in the request nor in anything the caller had."""
+    has_source: Callable[[str], bool]
+    """Whether a word of the prompt is in a text that the caller had, the request apart."""
+    received: Sequence[Piece]
+    """The texts that the receiver was given, or wrote, as far as recorded."""
 
     @property
     def elsewhere(self) -> Reading:
@@ -203,8 +209,21 @@ def _of_request(
             return NotRecorded(says=TOO_LONG)
         known_before = read(*had)
         new = [value for value in new if not known_before.holds(value.fact)]
-    sent = _Sent(dispatch, request, given, others, alone, retold, values, new)
+
+    def has_source(word: str) -> bool:
+        return _was_read(trace, turn, dispatch, word)
+
+    received = _received(trace, dispatch)
+    sent = _Sent(dispatch, request, given, others, alone, retold, values, new, has_source, received)
     return _of_data(sent) if is_data else _judged(sent, limits)
+
+
+def _was_read(trace: Trace, turn: Turn, dispatch: Dispatch, word: str) -> bool:
+    """Return whether a word is in any text that a caller had before a dispatch."""
+    own = (dispatch.id, dispatch.call)
+    had = [piece.text for piece in had_before(trace, turn, dispatch) if piece.id not in own]
+    charge_reading(had)
+    return any(word.casefold() in text.casefold() for text in had)
 
 
 def _is_data(turn: Turn) -> bool:
@@ -290,6 +309,9 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
     findings = []
+    swapped = [] if dropped or limits_lost else _replaced(sent)
+    if swapped:
+        findings.append(_replacement(sent, swapped))
     if dropped:
         findings.append(_dropped(sent, asked_for, dropped))
     findings += [_constraint(sent, sentence) for sentence in limits_lost]
@@ -936,6 +958,37 @@ def _comes_up(facts: Sequence[Fact], sent: _Sent) -> bool:
     return any(sent.given.holds(fact) or sent.elsewhere.holds(fact) for fact in facts)
 
 
+def _replaced(sent: _Sent) -> list[Replaced]:
+    """Return names that the prompt replaces, which the receiver did not get in any other text."""
+    if not sent.alone or refers_to_others(sent.prompt):
+        return []
+    if only_questions(sent.prompt) and not only_questions(sent.request.text):
+        return []
+    found = []
+    for each in replaced(sent.request.text, sent.prompt, sent.has_source):
+        old = each.old.casefold()
+        facts = read(each.old).facts
+        if any(old in piece.text.casefold() for piece in sent.received):
+            continue
+        if not any(sent.elsewhere.holds(fact) for fact in facts):
+            found.append(each)
+    return found
+
+
+def _replacement(sent: _Sent, swapped: list[Replaced]) -> Finding:
+    said = ", ".join(f"`{each.new}` instead of `{each.old}`" for each in swapped)
+    return Finding(
+        kind="dropped",
+        says=f"`{sent.dispatch.to_agent}` was told {said}",
+        share=0.0,
+        evidence=[
+            Evidence(ids=[sent.request.id], quote=swapped[0].old),
+            Evidence(ids=[sent.dispatch.id], quote=swapped[0].new),
+        ],
+        details={"dropped": [each.old for each in swapped]},
+    )
+
+
 def _dropped(sent: _Sent, facts: list[Fact], dropped: list[tuple[Fact, str]]) -> Finding:
     names = ", ".join(f"`{fact.text}`" for fact, _ in dropped)
     limit = any(sets_limit(sentence) for _, sentence in dropped)
@@ -993,14 +1046,8 @@ def _begins_anew(trace: Trace, dispatch: Dispatch) -> bool:
 
 def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     """Return what the receiver was given, as far as recorded, and why there may be more."""
-    pieces = asked(dispatch)[1:]
     runs = receivers_of(trace, dispatch)
-    pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
-    pieces += [piece for run in runs for piece in given_besides(trace, run)]
-    pieces += [piece for run in runs for piece in shown_by(trace, run)]
-    card = trace.agents.get(dispatch.to_agent)
-    pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
-    given = read(*(piece.text for piece in pieces))
+    given = read(*(piece.text for piece in _received(trace, dispatch)))
     # A resumed agent remembers earlier prompts. An agent that gets control by a transfer, or as the
     # next node in a graph, usually sees the whole conversation. In these cases the first request to
     # its model has to be recorded, as that contains everything the agent was given.
@@ -1013,6 +1060,18 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
         f"what came along with the {dispatch.kind} was not recorded: the receiver may have seen "
         "the whole conversation; record the messages given to models"
     )
+
+
+def _received(trace: Trace, dispatch: Dispatch) -> list[Piece]:
+    """Return the texts that a receiver was given, and what it wrote, which shows what it knew."""
+    pieces = asked(dispatch)[1:]
+    runs = receivers_of(trace, dispatch)
+    pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
+    pieces += [piece for run in runs for piece in given_besides(trace, run)]
+    pieces += [piece for run in runs for piece in shown_by(trace, run)]
+    card = trace.agents.get(dispatch.to_agent)
+    pieces.append(Piece(dispatch.to_agent, (card and card.instructions) or ""))
+    return pieces
 
 
 def _elsewhere(trace: Trace, turn: Turn, dispatch: Dispatch) -> Reading:

@@ -1,0 +1,393 @@
+"""Names of a request that a prompt replaces with others: weekdays, months, languages, places, files.
+
+A prompt may leave a name out, but it has no reason to state another one that nobody mentioned:
+"pickup on Friday" for "pickup on Thursday", "answer in Norwegian" for "answer in Swedish".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from os.path import basename, dirname
+from typing import NamedTuple
+
+from .words import COMMON, MONTHS
+
+# Texts up to this length are compared. Each name of one is compared with each name of the other.
+_LONGEST = 4000
+
+
+class Replaced(NamedTuple):
+    """A name of a request, and the name that a prompt has in its place."""
+
+    old: str
+    new: str
+
+
+def replaced(request: str, prompt: str, has_source: Callable[[str], bool]) -> list[Replaced]:
+    """Return the names of a request that a prompt replaces.
+
+    ``has_source`` returns whether a name of the prompt comes from another text that the caller had.
+    """
+    if max(len(request), len(prompt)) > _LONGEST:
+        return []
+    pairs = (
+        *_weekdays(request, prompt),
+        *_months(request, prompt),
+        *_languages(request, prompt),
+        *_addresses(request, prompt),
+        *_files(request, prompt),
+        *_names(request, prompt),
+    )
+    return [pair for pair in dict.fromkeys(pairs) if not has_source(pair.new)]
+
+
+# --- Weekdays
+
+_WEEKDAY_NAMES = (
+    "monday mon montag lundi lunes segunda-feira lunedì",
+    "tuesday tue tues dienstag mardi martes terça-feira martedì",
+    "wednesday wed mittwoch mercredi miércoles miercoles quarta-feira mercoledì",
+    "thursday thu thur thurs donnerstag jeudi jueves quinta-feira giovedì",
+    "friday fri freitag vendredi viernes sexta-feira venerdì",
+    "saturday sat samstag sonnabend samedi sábado sabado sabato",
+    "sunday sun sonntag dimanche domingo domenica",
+)
+_WEEKDAYS = {name: day for day, names in enumerate(_WEEKDAY_NAMES) for name in names.split()}
+_CHINESE_DAYS = {day: number % 7 for number, day in enumerate("一二三四五六日天")}
+_CHINESE_DAYS["天"] = 6
+# "Sun" and "Sat" are words, so these have to start with a capital. "一周五次" is five times a week.
+_WEEKDAY = re.compile(
+    rf"(?<!\w)(?P<name>{'|'.join(n for n in _WEEKDAYS if len(n) > 5)})s?(?!\w)"
+    r"|(?<!\w)(?P<short>(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|lundi|mardi|jeudi|lunes))(?![\w'’])"
+    r"|(?<![一二两三四五六七每几])(?:周|星期|礼拜)(?P<chinese>[一二三四五六日天])(?![次天个])",
+    re.IGNORECASE,
+)
+# Several days at once, which a text can give by any of them.
+_SPANS = re.compile(
+    r"\b(?:week-?ends?|weekdays?|wochenend\w*|werktag\w*|working days?|business days?|fin de semana"
+    r"|jours ouvr\w+|days? off|holiday)\b",
+    re.IGNORECASE,
+)
+_SPANNED = r"\s?(?:-|–|to|bis|au|a|through|thru)\s?"
+# A day that was counted from another one: "remind them the day before".
+_COUNTED = re.compile(
+    r"\b(?:days?|nights?|eve|hours?|h|tage?|stunden|jours?|heures?|días?|horas?)\s"
+    r"(?:before|after|earlier|later|ahead|prior|in advance|vorher|vor|davor|danach|später|avant|après"
+    r"|antes|después)|\b(?:vortag|vorabend|eve of|veille|víspera|remind\w*|reminder|erinner\w*|rappel\w*"
+    r"|tomorrow|yesterday|morgen|gestern|demain|hier|mañana|ayer|utc|gmt|[ecmp][sd]t|cet|cest"
+    r"|time ?zone)\b",
+    re.IGNORECASE,
+)
+_UPPER = r"(?:by|before|until|till|latest|deadline|due|bis|vor|spätestens|avant|tard|antes|hasta|tardar|前)"
+_LOWER = r"(?:not before|after|from|since|earliest|ab|frühestens|nach|seit|nicht vor|après|partir|dès|desde|después)"
+_BEFORE_DAY = 24
+
+
+class _Day(NamedTuple):
+    number: int
+    text: str
+    bound: str
+    """``upper``, ``lower`` or nothing."""
+
+
+def _days(text: str) -> list[_Day]:
+    found = []
+    for match in _WEEKDAY.finditer(text):
+        if match["chinese"]:
+            number = _CHINESE_DAYS[match["chinese"]]
+        else:
+            number = _WEEKDAYS[(match["name"] or match["short"]).casefold()]
+        near = re.split(r"[.;!?\n]", text[max(0, match.start() - _BEFORE_DAY) : match.start()])[-1]
+        after = re.split(r"[.;!?\n]", text[match.end() : match.end() + _BEFORE_DAY])[0]
+        bound = ""
+        if re.search(rf"\b{_LOWER}\b", near, re.IGNORECASE):
+            bound = "lower"
+        elif re.search(rf"\b{_UPPER}\b", near, re.IGNORECASE) or "前" in after:
+            bound = "upper"
+        elif re.search(r"\b(?:at the latest|spätestens|au plus tard)\b", after, re.IGNORECASE):
+            bound = "upper"
+        elif re.search(r"\b(?:at the earliest|onwards?|on|frühestens)\b", after, re.IGNORECASE):
+            bound = "lower"
+        found.append(_Day(number, match[0], bound))
+    return found
+
+
+def _weekdays(request: str, prompt: str) -> Iterator[Replaced]:
+    mine, theirs = _days(request), _days(prompt)
+    old = {day.number for day in mine} - {day.number for day in theirs}
+    new = {day.number for day in theirs} - {day.number for day in mine}
+    # Of several days, nothing shows which one replaces which.
+    if len(old) != 1 or len(new) != 1:
+        return
+    both = f"{request}\n{prompt}"
+    if _SPANS.search(both) or _COUNTED.search(both) or _has_span(both):
+        return
+    lost = next(day for day in mine if day.number in old)
+    other = next(day for day in theirs if day.number in new)
+    # "By Thursday" keeps to "before Friday", and "by Saturday" does not.
+    later = (other.number - lost.number) % 7
+    if lost.bound == "upper" and not (other.bound == "upper" and later <= _FEW_DAYS):
+        return
+    if lost.bound == "lower" and not (other.bound == "lower" and 7 - later <= _FEW_DAYS):
+        return
+    if not lost.bound and other.bound:
+        return
+    yield Replaced(lost.text, other.text)
+
+
+# Friday is four days after Monday, or three days before it. Up to three, it is clear which.
+_FEW_DAYS = 3
+
+
+def _has_span(text: str) -> bool:
+    """Return whether days are given as a range: Mon-Fri."""
+    ends = [match.span() for match in _WEEKDAY.finditer(text)]
+    return any(
+        re.fullmatch(_SPANNED, text[end:start], re.IGNORECASE) is not None
+        for (_, end), (start, _) in zip(ends, ends[1:], strict=False)
+    )
+
+
+# --- Months
+
+_MONTH = "|".join(sorted((m for m in MONTHS if len(m) > 3 or m == "may"), key=len, reverse=True))
+_IN_MONTH = re.compile(
+    rf"\b(?:in|im|en|for|für|of|pour|para|de)\s(?P<month>{_MONTH})\b(?!\s\d{{1,2}}\b)",
+    re.IGNORECASE,
+)
+_ANY_MONTH = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
+_MAY_HOLD_MONTHS = re.compile(
+    r"\d[-/.]\d|\bq[1-4]\b|\b(?:months?|quarters?|monat\w*|quartal\w*|mois|trimestr\w*|mes(?:es)?|weeks?"
+    r"|spring|summer|autumn|fall|winter|season|sommer|herbst|frühling|previous|next|last|vor\w*"
+    r"|compar\w*|versus|vs)\b|月",
+    re.IGNORECASE,
+)
+
+
+def _months(request: str, prompt: str) -> Iterator[Replaced]:
+    mine = {MONTHS[m["month"].casefold()]: m["month"] for m in _IN_MONTH.finditer(request)}
+    theirs = {MONTHS[m["month"].casefold()]: m["month"] for m in _IN_MONTH.finditer(prompt)}
+    asked = {MONTHS[m[0].casefold()] for m in _ANY_MONTH.finditer(request)}
+    said = {MONTHS[m[0].casefold()] for m in _ANY_MONTH.finditer(prompt)}
+    old, new = set(mine) - said, set(theirs) - asked
+    if len(old) != 1 or len(new) != 1 or _MAY_HOLD_MONTHS.search(prompt):
+        return
+    yield Replaced(mine[old.pop()], theirs[new.pop()])
+
+
+# --- Languages
+
+_LANGUAGE_NAMES = (
+    "english englisch anglais inglés ingles",
+    "german deutsch allemand alemán aleman",
+    "french französisch français francais francés frances",
+    "spanish spanisch espagnol español castilian",
+    "portuguese portugiesisch portugais portugués",
+    "italian italienisch italien italiano",
+    "dutch niederländisch néerlandais neerlandés flemish",
+    "swedish schwedisch suédois sueco",
+    "norwegian norwegisch norvégien noruego",
+    "danish dänisch danois danés",
+    "finnish finnisch finnois finlandés",
+    "polish polnisch polonais polaco",
+    "czech tschechisch tchèque checo",
+    "hungarian ungarisch hongrois húngaro",
+    "romanian rumänisch roumain rumano",
+    "greek griechisch grec griego",
+    "turkish türkisch turc turco",
+    "russian russisch russe ruso",
+    "ukrainian ukrainisch ukrainien ucraniano",
+    "arabic arabisch arabe árabe",
+    "hebrew hebräisch hébreu hebreo",
+    "hindi",
+    "chinese mandarin chinesisch chinois chino",
+    "japanese japanisch japonais japonés",
+    "korean koreanisch coréen coreano",
+    "vietnamese vietnamesisch vietnamien vietnamita",
+    "catalan katalanisch catalán",
+    "irish irisch irlandais irlandés gaelic",
+    "welsh walisisch gallois galés",
+)
+_LANGUAGES = {name: names for names in _LANGUAGE_NAMES for name in names.split()}
+_LANGUAGE = re.compile(
+    rf"(?<!\w)(?:(?P<before>in|into|auf|ins|en|em|to)\s)?(?:\w+\s)?"
+    rf"(?P<name>(?:{'|'.join(_LANGUAGES)}))(?!\w)(?:\s(?P<after>law|spelling|interpreter|version"
+    r"|translation|subtitles?|speaker|speaking))?",
+    re.IGNORECASE,
+)
+
+
+def _languages(request: str, prompt: str) -> Iterator[Replaced]:
+    """Find another language to write in: a caller may have one of its own only in English."""
+    asked, said = (
+        {_LANGUAGES[name] for name in re.findall(r"\w+", text.casefold()) if name in _LANGUAGES}
+        for text in (request, prompt)
+    )
+    for old in _LANGUAGE.finditer(request):
+        if _LANGUAGES[old["name"].casefold()] in said or not (old["before"] or old["after"]):
+            continue
+        for new in _LANGUAGE.finditer(prompt):
+            other = _LANGUAGES[new["name"].casefold()]
+            # Agents often work in English, whatever language the user gets.
+            if other in asked or (other == _LANGUAGE_NAMES[0] and not new["after"]):
+                continue
+            if (old["after"] and old["after"] == new["after"]) or (old["before"] and new["before"]):
+                yield Replaced(old["name"], new["name"])
+
+
+# --- Mail addresses and files
+
+_MAIL = re.compile(r"(?<![\w.+@-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}(?![\w@])")
+
+
+def _addresses(request: str, prompt: str) -> Iterator[Replaced]:
+    mine, theirs = set(_found(_MAIL, request)), set(_found(_MAIL, prompt))
+    for old in sorted(mine - theirs):
+        name, _, host = old.partition("@")
+        for new in sorted(theirs - mine):
+            other, _, place = new.partition("@")
+            # `r.lindquist@` for `r.lindqvist@`, and `arbiter@ruprecht.test` for `.example`.
+            typo = host == place and len(name) >= _LONG and _is_typo(name, other)
+            moved = name == other and host != place and host.split(".")[0] == place.split(".")[0]
+            if typo or moved or (name == other and _is_typo(host, place)):
+                yield Replaced(old, new)
+
+
+# The first lookahead bounds the search: a run of letters is tried once.
+_FILE = re.compile(
+    r"(?<![\w./@\\:-])(?=[\w./-]{3,200}(?![\w/]))(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}"
+    r"\.[A-Za-z]\w{0,7}(?![\w/(])",
+)
+_FOLDER = re.compile(r"(?<!\w)\w{2,8}://[\w./-]{3,200}")
+
+
+def _files(request: str, prompt: str) -> Iterator[Replaced]:
+    """Find a file that differs from a missing one like a slip: another year, version or ending."""
+    for pattern in (_FILE, _FOLDER):
+        mine, theirs = set(_found(pattern, request)), set(_found(pattern, prompt))
+        for old in sorted(mine - theirs):
+            if old in prompt or not re.search(r"[/_\d]|\.\w{2,}$", old):
+                continue
+            for new in sorted(theirs - mine):
+                if _is_other_file(old, new) and not _is_part(old, new):
+                    yield Replaced(old, new)
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Return whether a path is a part of another: `retry.py` is `src/retry.py`."""
+    return one.endswith(f"/{other}") or other.endswith(f"/{one}") or one.rstrip("/") == other.rstrip("/")
+
+
+def _is_other_file(old: str, new: str) -> bool:
+    name, other = basename(old.rstrip("/")), basename(new.rstrip("/"))
+    ending, ends = name.rpartition(".")[2], other.rpartition(".")[2]
+    if ending != ends and "://" not in old:
+        return False
+    folder, place = dirname(old.rstrip("/")), dirname(new.rstrip("/"))
+    if folder and place and folder != place:
+        return False
+    return len(name) >= _LONG and name != other and _is_typo(name, other)
+
+
+_LONG = 6
+_MOST_EDITS = 2
+
+
+def _found(pattern: re.Pattern[str], text: str) -> list[str]:
+    return [match[0].casefold().rstrip(".") for match in pattern.finditer(text)]
+
+
+@lru_cache(maxsize=1024)
+def _is_typo(one: str, other: str) -> bool:
+    """Return whether two names differ in at most two letters or digits."""
+    if one == other or abs(len(one) - len(other)) > _MOST_EDITS:
+        return False
+    row = list(range(len(other) + 1))
+    for at, letter in enumerate(one, 1):
+        last, row = row, [at]
+        for place, theirs in enumerate(other, 1):
+            row.append(min(last[place] + 1, row[-1] + 1, last[place - 1] + (letter != theirs)))
+        if min(row) > _MOST_EDITS:
+            return False
+    return row[-1] <= _MOST_EDITS
+
+
+# --- Persons, places and products
+
+_TOKEN = re.compile(r"[^\W_]+(?:[.'’&-][^\W_]+)*|[,;:()]")
+_TITLES = frozenset("mr mrs ms miss dr prof professor sir madam herr frau mme monsieur".split())  # noqa: SIM905
+# How many words around a name have to be copied. The nearest one on each side always has to be.
+_AROUND = 4
+# First letters that differ between the names of a place in two languages: Cologne and Köln, Vienna
+# and Wien, Beijing and Peking.
+_LIKE_LETTERS = str.maketrans("cvbzyj", "kwpsii")
+
+
+def _names(request: str, prompt: str) -> Iterator[Replaced]:
+    """Find another name between the same words: "a flat in Porto from" for "a flat in Lisbon from"."""
+    mine, theirs = _TOKEN.findall(request), _TOKEN.findall(prompt)
+    if max(len(mine), len(theirs)) > _MOST_TOKENS or _is_title_case(theirs) or _is_title_case(mine):
+        return
+    words = {word.casefold() for word in mine}
+    others = {word.casefold() for word in theirs}
+    places: dict[str, list[int]] = {}
+    for at, word in enumerate(theirs):
+        if _is_name(theirs, at) and word.casefold() not in words:
+            places.setdefault(theirs[at - 1].casefold(), []).append(at)
+    for at, word in enumerate(mine):
+        if not _is_name(mine, at) or word.casefold() in others:
+            continue
+        for place in places.get(mine[at - 1].casefold(), ()):
+            other = theirs[place]
+            if _may_be_same(word, other) or not _stand_alike(mine, at, theirs, place):
+                continue
+            yield Replaced(word, other)
+
+
+_MOST_TOKENS = 600
+
+
+def _is_title_case(tokens: list[str]) -> bool:
+    """Return whether most words have a capital, as in German and in headings."""
+    words = [token for token in tokens if token[:1].isalpha()]
+    capitals = sum(word[:1].isupper() for word in words)
+    return 3 * capitals > len(words) if len(words) > 8 else 2 * capitals > len(words)
+
+
+def _is_name(tokens: list[str], at: int) -> bool:
+    """Return whether a word inside a sentence has a capital, and is no abbreviation or weekday."""
+    word = tokens[at]
+    if not at or at + 1 >= len(tokens) or not word.isalpha() or len(word) < 4:
+        return False
+    folded = word.casefold()
+    if not word[0].isupper() or not word[1:].islower() or folded in COMMON | _TITLES:
+        return False
+    return folded not in MONTHS and folded not in _WEEKDAYS and folded not in _LANGUAGES
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    first, letter = (w[0].casefold().translate(_LIKE_LETTERS) for w in (one, other))
+    return first == letter
+
+
+def _stand_alike(mine: list[str], at: int, theirs: list[str], place: int) -> bool:
+    """Return whether the words on both sides of two names are the same, some of them telling."""
+    count, telling = 0, 0
+    for step in (-1, 1):
+        here, there = at + step, place + step
+        first = True
+        while 0 <= here < len(mine) and 0 <= there < len(theirs):
+            one = mine[here].casefold()
+            if one != theirs[there].casefold():
+                break
+            first = False
+            if one[0].isalnum():
+                count += 1
+                telling += len(one) > 3 and one not in COMMON
+                telling += one.isdecimal()
+            here, there = here + step, there + step
+        if first:
+            return False
+    return count >= _AROUND and telling >= 1
