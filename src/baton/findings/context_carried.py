@@ -42,6 +42,7 @@ from .facts import (
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .quantities import SHARE_OF, in_digits, share_keys
 from .replaced_words import Replaced, replaced
+from .reversed_limits import reversed_limits
 from .values import Value, values_of
 from .words import (
     asides,
@@ -302,7 +303,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         dropped += [(fact, sentence) for fact in part.lost]
         doubtful += part.doubtful
         nothing_left = part.words_only and _limit_lost(sentence, part.words, sent, limits)
-        if nothing_left or _excluded_lost(sentence, sent):
+        if nothing_left or _excluded_lost(sentence, sent) or _is_reversed(sentence, sent):
             limits_lost.append(sentence)
     if not dropped and len(unsaid) == len(doubtful) and _is_only_gap(unsaid, sent):
         dropped, asked_for = unsaid, asked_for + doubtful
@@ -841,6 +842,25 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     has_name = any(_names_in(each) for each in lost)
     own = [f for f in prompt.facts if f.kind == "word" and not request.holds(f)]
     return has_name or len(own) <= _OWN_WORDS
+
+
+def _is_reversed(sentence: str, sent: _Sent) -> bool:
+    """Return whether the prompt asks for what a sentence forbids."""
+    if not sent.alone or refers_to_others(sent.prompt) or is_callers(sentence):
+        return False
+    content = sent.dispatch.prompt
+    if content is None or content.text is None or as_json(content.text) is not None:
+        return False
+    if sent.dispatch.context or only_questions(sent.prompt):
+        return False
+    # A part of the work, such as "book a table with a view", can need another limit.
+    words = [fact for fact in read(sent.request.text).facts if fact.kind not in HARD]
+    shared = sum(sent.given.holds(fact) for fact in words)
+    return shared >= REVERSED * len(words) and any(reversed_limits(sentence, sent.prompt))
+
+
+# The share of the words of a request that a prompt needs to reverse one of its limits.
+REVERSED = 0.35
 
 
 def _clause_of(sentence: str, start: int, end: int) -> str:

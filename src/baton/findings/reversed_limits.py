@@ -1,0 +1,204 @@
+"""Does a prompt ask for what the request forbids?
+
+"Use the GPU" for "no GPU", "submit it to review" for "do not submit to review", "refund to the
+credit card" for "to the gift card, not to the credit card". A prompt that leaves a limit out may
+say it in other words. One that asks for the opposite does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from .facts import Reading, read
+from .words import COMMON, clauses, sentences
+
+# How many limits of a sentence are checked.
+_MOST = 20
+_NEGATED = (
+    r"(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t|bitte\ nicht|no\ longer)"
+)
+# "Don't send it before 3 June" is kept by "send it on 3 June".
+_CONDITION = re.compile(
+    r"""\b(?:before|until|till|unless|if|when|while|without|after|yet|more|less|longer|later|earlier
+        |again|too|only|just|except|other|than|first|anyone|anybody|any|all|both|every|still|now|at
+        |vor|bis|wenn|ohne|mehr|länger|später|erst|noch|nur|avant|sans|si|plus|seul\w*|antes|sin|más
+        |hasta|because|since)\b|\d""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_FORBIDDEN_DEED = re.compile(
+    rf"(?<!\w){_NEGATED}\s(?P<deed>[a-z]{{3,}})\b(?P<object>[^.;:!?()\n]{{0,80}})",
+    re.VERBOSE | re.IGNORECASE,
+)
+_FORBIDDEN_THING = re.compile(
+    rf"""(?:(?:^|[,.;:!?(]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )(?:no|kein(?:e|en|em|er)?)
+        |\b(?:without|ohne|sans|sin)|\b(?:exclude|excluding|avoid|skip|leave\ out)
+        |{_NEGATED}\ (?:use|include|add|mention|allow))
+        \ (?P<object>[^,.;:!?()\n]{{2,60}})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_WITH = r"(?:with|using|use|includ\w+|add|plus|mit|inklusive|inkl\.?|avec|con|incluyendo|mention|and)"
+_ALLOWED = (
+    r"(?:included|allowed|welcome|fine|ok|okay|permitted|possible|erlaubt|inbegriffen|willkommen"
+    r"|inclus\w*|autoris\w+|permitid\w+|incluid\w+)"
+)
+# Any word that may say a limit in another way. With one in its clause, a prompt forbids nothing
+# less than the request does.
+_MAY_FORBID = re.compile(
+    r"""(?<!\w)(?:no|not|none|never|nothing|nowhere|nobody|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
+        |ignor\w+|leav\w+|left|omit\w*|drop\w*|forb\w+|prohibit\w*|ban|banned|refus\w+|reject\w*|off
+        |hands|frozen|untouched|unchanged|stay\w*|remain\w*|keep\w*|kept|alone|allerg\w*|intoleran\w*|free
+        |instead|rather|but|only|just|other|outside|apart|away|far|beyond|unless|minus|less|non
+        |\w+n['’]t|cannot|nicht|kein\w*|ohne|außer\w*|nur|statt|sans|sauf|pas|ni|hors|éviter?|jamais
+        |seulement|sin|nunca|salvo|excepto|solo|sólo|evita\w*|remov\w+|replac\w+|delet\w+|stop\w*
+        |prevent\w*|block\w*|disab\w+|zero|false|0|alternativ\w*|neither|nor|rid|strip\w*|clean\w*
+        |out|rule\w*|policy|policies|check\w*|whether|if|why|how|which|what|bad\w*|problem\w*|trouble
+        |react\w*|rash|damage\w*|worr\w+|hat\w+|dislike\w*|broken|former\w*|previous\w*|old|earlier
+        |already|before|until|was|were|did|had|so\ far|instead|anstatt|stattdessen|weg|raus|aus)(?!\w)
+        |\w-free\b|\bnon-?\w|[≠!]=|<>|✗|❌|无|不|禁|勿|别|非|没""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_DEED_STARTS = r"(?:^|[,;:.!?\n]\s{0,3}(?:and|then|please|also)?\s?|\b(?:and|then|please|also)\s)"
+_OBJECT_IS_IT = re.compile(r"^\W*(?:it|them|this|that|these|anything)?\W*$", re.IGNORECASE)
+
+
+def reversed_limits(sentence: str, prompt: str) -> Iterator[str]:
+    """Yield the parts of a request's sentence that forbid what a prompt asks for."""
+    for match in islice(_FORBIDDEN_DEED.finditer(sentence), _MOST):
+        if _asks_for_deed(match["deed"], match["object"], prompt):
+            yield match[0].strip()
+    for match in islice(_FORBIDDEN_THING.finditer(sentence), _MOST):
+        if _asks_for_thing(match["object"], prompt):
+            yield match[0].strip(" ,.;:")
+    for match in islice(_CONTRAST.finditer(sentence), _MOST):
+        if _takes_other(match, sentence, prompt):
+            yield match[0].strip(" ,.;:")
+
+
+def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
+    """Return whether a prompt orders a forbidden deed, with the same object or with "it"."""
+    if _CONDITION.search(thing) or deed.casefold() in _NO_DEEDS:
+        return False
+    words = _meaning(thing)
+    start = re.compile(rf"{_DEED_STARTS}{re.escape(deed)}\b", re.IGNORECASE)
+    found = False
+    for sentence, heading in _with_headings(prompt):
+        for match in islice(start.finditer(sentence), _MOST):
+            rest = re.split(r"[,;:]", sentence[match.end() :])[0]
+            if _MAY_FORBID.search(sentence) or _MAY_FORBID.search(heading):
+                return False
+            said = read(rest)
+            if words is None:
+                found = found or (bool(_OBJECT_IS_IT.match(thing)) and _is_it(rest))
+            else:
+                found = found or all(said.holds(fact) for fact in words.facts)
+    return found
+
+
+_NO_DEEDS = frozenset(
+    "worry forget hesitate know think mind want need have care let get make take do go use be"
+    " include add mention allow".split()  # noqa: SIM905
+)
+
+
+def _is_it(rest: str) -> bool:
+    return re.match(r"\s(?:it|them|this)\b", rest, re.IGNORECASE) is not None
+
+
+def _asks_for_thing(thing: str, prompt: str) -> bool:
+    """Return whether a prompt allows a forbidden thing, and names it nowhere else."""
+    words = _meaning(re.split(r"\b(?:and|or|und|oder|et|ou|y|o|because|as|in|on|for)\b", thing)[0])
+    if words is None or _CONDITION.search(thing):
+        return False
+    found = False
+    first, last = words.facts[0].text, words.facts[-1].text
+    allowed = rf"{re.escape(last[:5])}\w*\s(?:is\s|are\s|sind\s|ist\s|son\s)?{_ALLOWED}\b"
+    taken = rf"(?<!\w){_WITH}\s(?:\w+\s){{0,3}}{re.escape(first[:5])}"
+    for sentence, heading in _with_headings(prompt):
+        for clause in clauses(sentence):
+            said = read(clause)
+            if not any(said.holds(fact) for fact in words.facts):
+                continue
+            if not all(said.holds(fact) for fact in words.facts) or _MAY_FORBID.search(clause):
+                return False
+            if _MAY_FORBID.search(heading):
+                return False
+            near = f"{_before(sentence, clause)}{clause}"
+            # "Leave out mushrooms and coconut": the word that forbids is in another clause.
+            found = re.search(allowed, clause, re.IGNORECASE) is not None or (
+                _MAY_FORBID.search(sentence) is None
+                and re.search(taken, near, re.IGNORECASE) is not None
+            )
+            if not found:
+                return False
+    return found
+
+
+# "Forbidden:", "## Out of scope", "**Avoid**": the lines that follow belong to it.
+_HEADING = re.compile(r"^\W{0,6}[^\n]{0,80}:\W{0,4}$|^\s{0,3}(?:#|\*\*)")
+
+
+def _with_headings(prompt: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentences of a prompt, each with all headings before it."""
+    headings = ""
+    for sentence in sentences(prompt):
+        yield sentence, headings
+        if _HEADING.match(sentence) is not None:
+            headings += f"{sentence}\n"
+
+
+def _before(sentence: str, clause: str) -> str:
+    """Return the "and" or "with" that a clause was cut off at."""
+    at = sentence.find(clause)
+    word = re.search(r"(\w+)\s+$", sentence[max(0, at - 12) : at])
+    return f"{word[1]} " if word is not None else ""
+
+
+# "Y, not X" and "Y instead of X": the request takes Y.
+_CONTRAST = re.compile(
+    r"""(?:,\s|\s\()?\b(?:(?:and\ |but\ )?not|nicht|pas|instead\ of|rather\ than|statt|anstatt|en\ vez\ del?
+        |en\ lugar\ del?|au\ lieu\ d[eu])\s(?P<object>[^,.;:!?()\n]{2,40})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MORE = re.compile(r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I)
+
+
+def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
+    """Return whether a prompt has only the X of "Y, not X"."""
+    joined = match[0].casefold()
+    # Without a comma, "not" belongs to a verb: "must not leave".
+    plain_not = re.match(r"(?:,\s|\s\()(?:and |but )?(?:not|nicht|pas)\b", joined) is None
+    if plain_not and re.match(r"\W*(?:and |but )?(?:not|nicht|pas)\b", joined):
+        return False
+    thing = match["object"]
+    if _MORE.match(thing):
+        return False
+    before = re.split(r"[.;:!?()\n]", sentence[: match.start()])[-1]
+    wrong = [fact for fact in read(thing).facts]
+    right = [fact for fact in read(" ".join(before.split()[-_NEAR:])).facts]
+    wrong = [fact for fact in wrong if not any(fact.keys & each.keys for each in right)]
+    own = [fact for fact in right if not read(thing).holds(fact)]
+    if not wrong or not own:
+        return False
+    said = read(prompt)
+    if any(said.holds(fact) for fact in own) or not all(said.holds(fact) for fact in wrong):
+        return False
+    for part, heading in _with_headings(prompt):
+        if any(read(part).holds(fact) for fact in wrong):
+            if _MAY_FORBID.search(part) or _MAY_FORBID.search(heading):
+                return False
+    return True
+
+
+_NEAR = 4
+
+
+def _meaning(text: str) -> Reading | None:
+    """Return the words of a short text that mean something, or ``None`` without any."""
+    reading = read(text)
+    telling = [f for f in reading.facts if f.text.casefold() not in COMMON]
+    return reading if telling and len(telling) <= _MOST_WORDS else None
+
+
+_MOST_WORDS = 4
