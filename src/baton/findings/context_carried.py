@@ -22,6 +22,7 @@ from .changed_values import (
     cut_out,
     in_another_unit,
     in_place_of,
+    is_transposed,
     keeps_to,
     limit_changed,
     misspelt,
@@ -896,7 +897,8 @@ def _is_left_out(excluded: str, sent: _Sent) -> bool:
 # The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
 _ONLY_LIMITS = re.compile(
     r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
-        |not\b|only\b|without\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
+        |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
+        |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
         |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -923,7 +925,10 @@ def _cut_from_copy(sent: _Sent) -> list[str]:
             found.append(sent.request.text[max(0, at) :][:_QUOTED])
         elif gap.is_cut:
             parts = sentences(gap.text) if gap.whole else [gap.text]
-            found += [part for part in parts if _is_limit_cut(part, sent, gap)]
+            limits = [part for part in parts if _is_limit_cut(part, sent, gap)]
+            if not limits and (_is_item_cut(gap, sent) or _is_setting_cut(gap, sent)):
+                limits = [gap.text]
+            found += limits
         elif _is_number_changed(gap, sent):
             found.append(f"{gap.before} {gap.text}")
     return found
@@ -934,7 +939,12 @@ def _is_number_changed(gap: Gap, sent: _Sent) -> bool:
     if numbers is None:
         return False
     (old,), (new,) = read(numbers[0]).facts or (None,), read(numbers[1]).facts or (None,)
-    if old is None or new is None or old.keys & new.keys or _reworded(old, sent):
+    if old is None or new is None or old.keys & new.keys:
+        return False
+    # "At most 42 characters" is kept by 40, but nobody means 24.
+    if is_transposed(*(re.sub(r"\D", "", number) for number in numbers)):
+        return not sent.elsewhere.holds(old)
+    if _reworded(old, sent):
         return False
     return not keeps_to(gap.before, old, new) and not sent.elsewhere.holds(old)
 
@@ -966,12 +976,62 @@ def _is_limit_cut(text: str, sent: _Sent, gap: Gap) -> bool:
     if any(is_deadline(fact.text, text) for fact in read(text).facts):
         return False
     # "No meat" can be expressed as "vegetarian".
-    request = read(sent.request.text)
-    if any(f.kind == "word" and not request.holds(f) for f in read(sent.prompt).facts):
+    if _has_own_words(sent):
         return False
     # "50 to 55 % humidity", which the prompt also copies, does not carry "at most 50 lux".
     facts = read(text).without(read(gap.rest))
     return bool(facts) and not _comes_up(facts, sent)
+
+
+def _is_item_cut(gap: Gap, sent: _Sent) -> bool:
+    """Return whether a copy lacks one item of a list: `1,400 jobs`, `and nextCycle()`.
+
+    An item that starts with a verb can be a task of its own.
+    """
+    at = sent.request.text.find(gap.text)
+    if at <= 0 or gap.whole or _has_own_words(sent):
+        return False
+    before = sent.request.text[:at].rstrip()[-1:]
+    after = sent.request.text[at + len(gap.text) :].lstrip(" ()\"'")
+    starts = re.match(r"(?:and|und|et|y)\s(?=[^\W\d_]*[A-Z])|(?:and |und |et |y )?\d", gap.text)
+    ends = after[:1] in (",", ";", ".", ":", "") or re.match(r"(?:and|und|et|y)\s", after)
+    listed = before in (",", ";") or gap.text[:1].isalpha()
+    if starts is None or not ends or not listed or len(gap.text.split()) > _ITEM:
+        return False
+    return _is_setting(gap.text, sent, gap)
+
+
+# The most words of an item: "and 4 vegetarian meals without nuts".
+_ITEM = 6
+# "The date of valuation is 31 December 2023", "MSRV is 1.74": neither a story nor a task.
+_SETTING = re.compile(r"^(?:The [a-z]|[A-Z])[\w-]*(?: (?:of|for) (?:the )?[\w-]+| [\w-]+)? (?:is|=) (?:\S+ ?){1,4}$")
+_OF_CALLER = re.compile(
+    r"\b(?:deadline|due|contact|phone|number|extension|call\w*|reach\w*|boss|budget|invoice|bill|cost"
+    r"|total|price|paid|today|reference|deliver\w*|birthday|name|address|mail|urgent|important)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_setting_cut(gap: Gap, sent: _Sent) -> bool:
+    """Return whether a copy lacks a sentence that only sets a value for the work."""
+    if not gap.whole or _SETTING.match(gap.text) is None or _has_own_words(sent):
+        return False
+    return _OF_CALLER.search(gap.text) is None and _is_setting(gap.text, sent, gap)
+
+
+def _is_setting(text: str, sent: _Sent, gap: Gap) -> bool:
+    if is_callers(text) or is_courtesy(text) or asides(text) or excuses(text) or "@" in text:
+        return False
+    if _STORY.search(text) or any(is_deadline(fact.text, text) for fact in read(text).facts):
+        return False
+    facts = read(text).without(read(gap.rest))
+    names = re.search(r"\b[A-Z]", text) is not None
+    return (names or any(f.kind in HARD for f in facts)) and not _comes_up(facts, sent)
+
+
+def _has_own_words(sent: _Sent) -> bool:
+    request = read(sent.request.text)
+    return any(f.kind == "word" and not request.holds(f) for f in read(sent.prompt).facts)
 
 
 def _comes_up(facts: Sequence[Fact], sent: _Sent) -> bool:

@@ -81,12 +81,20 @@ def _ends_there(rest: str) -> bool:
     return re.match(r"\s*(?:$|[.!?;\n])", rest) is not None
 
 
+_FILE = re.compile(r"[\w/-]+\.([a-z]\w{1,7})")
+
+
 def renamed(gap: Gap) -> bool:
-    """Return whether another name or month replaces this one: Polish for German."""
+    """Return whether another name, file or month replaces this one: Polish for German."""
     mine, other = _WORD.findall(gap.text), _WORD.findall(gap.instead)
     if len(mine) != 1 or len(other) != 1:
         return False
     old, new = mine[0], other[0]
+    files = [_FILE.fullmatch(name) for name in (old, new)]
+    if files[0] is not None and files[1] is not None:
+        # `retry.py` is `src/retry.py`.
+        same_name = old.endswith(new) or new.endswith(old)
+        return files[0][1] == files[1][1] and not same_name
     if old.casefold() in MONTHS and new.casefold() in MONTHS:
         return MONTHS[old.casefold()] != MONTHS[new.casefold()]
     return (
