@@ -18,6 +18,7 @@ from .values import (
     is_slip,
     is_tens_apart,
     labels,
+    unit_text,
 )
 from .words import COMMON
 
@@ -65,10 +66,14 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
             continue
         if lost.kind == "identifier" and _letters(lost) != _letters(value):
             continue
+        if _is_own(lost, value):
+            continue
         if value.kind in ("date", "time") and _is_shifted(lost, value):
             continue
         same = bool(labels(lost) & labels(value))
         if _slipped(lost, value, labelled=same):
+            return value
+        if retold and _is_only_code(lost, asked, value, new):
             return value
         if retold and (_is_only(lost, asked, value, new) if value.kind in _MANY else same):
             return value
@@ -91,7 +96,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
             names = sorted((lost.fact.text.casefold(), value.fact.text.casefold()), key=len)
             if lost.kind == "identifier" and names[1].startswith(names[0]):
                 continue
-            if is_copied_around(lost, value):
+            if is_copied_around(lost, value) and not _is_own(lost, value):
                 return value
     return None
 
@@ -137,6 +142,26 @@ def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) ->
     return all(other is lost or other.kind != lost.kind for other in asked) and all(
         other is value or other.kind != value.kind for other in new
     )
+
+
+def _is_only_code(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
+    """Return whether both are the only code with these letters: Q2 for Q3, 32A for 16A."""
+    letters = _letters(lost)
+    if lost.kind != "identifier" or not 0 < len(letters) <= _SHORT_CODE:
+        return False
+    if not all(re.fullmatch(r"[A-Za-z]*\d+[A-Za-z]*", v.fact.text) for v in (lost, value)):
+        return False
+    mine = {v.fact.keys for v in asked if v.kind == "identifier" and _letters(v) == letters}
+    theirs = {v.fact.keys for v in new if v.kind == "identifier" and _letters(v) == letters}
+    return len(mine) == len(theirs) == 1 and not _OTHER_PERIOD.search(value.sentence)
+
+
+_SHORT_CODE = 2
+_OTHER_PERIOD = re.compile(
+    r"\b(?:previous|prior|preceding|last|next|following|compar\w+|vs|versus|vor\w*|précédent\w*"
+    r"|anterior\w*)\b",
+    re.IGNORECASE,
+)
 
 
 def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
@@ -216,6 +241,90 @@ def misspelt(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
             if alike and len(lost.digits) >= _LONG and is_transposed(lost.digits, value.digits):
                 return value
     return None
+
+
+def swapped_digits(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
+    """Return the value of a prompt that is a fact with two digits swapped, of the same thing.
+
+    14.5 kg for 41.5 kg, 26 % for 62 %, 54 guests for 45 guests. A limit is not lowered like that,
+    and a share is not worked out like that.
+    """
+    for lost in (value for value in asked if value.fact.keys == fact.keys):
+        for value in new:
+            if value.kind != lost.kind or value.kind in ("date", "time"):
+                continue
+            if not is_transposed(lost.digits, value.digits) or _letters(lost) != _letters(value):
+                continue
+            # The decimal mark stays in place, and 26 % does not complete 74 %.
+            if _mark(lost) != _mark(value) or is_converted(lost, value):
+                continue
+            if lost.kind == "share" and 100 in {a + b for a in lost.numbers for b in value.numbers}:
+                continue
+            unit = unit_text(lost)
+            same = labels(lost) & labels(value)
+            if (len(unit) > 1 or unit == "%" or lost.kind != "number") and unit == unit_text(value):
+                if len(lost.digits) > 2 or same:
+                    return value
+            elif lost.kind in ("number", "identifier") and same and len(lost.digits) > 2:
+                return value
+    return None
+
+
+def _mark(value: Value) -> int:
+    """Return how many digits follow the last mark of a number."""
+    behind = re.search(r"[.,](\d+)\D*$", value.fact.text)
+    return len(behind[1]) if behind is not None else 0
+
+
+# "First test it with 10 rows", "in batches of 100 rows", "at least 100 guests".
+_OWN_NUMBER = re.compile(
+    r"""\b(?:first|top|last|next|sample|test\w*|batch\w*|e\.?g|for\ example|examples?|such\ as|like
+        |per|each|every|another|additional\w*|extra|more|other|further|least|most|minimum|maximum
+        |min|max|up\ to|over|under|between|about|around|roughly|approx\w*|some|than|or|of\ the
+        |remaining|rest|half|spare|ersten?|jeweils|je|weitere\w*|mindestens|höchstens|bis|etwa
+        |premi\w+|autres?|chaque|moins|plus|primer\w*|otr\w+|cada|menos|máximo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _is_own(lost: Value, value: Value) -> bool:
+    """Return whether a caller chose a number itself: "in batches of 500 rows" for 8,412 rows."""
+    before, _, _ = value.clause.partition(value.fact.text)
+    theirs = re.findall(rf"(?:{_CHOSEN})", before[-_NEAR:], re.IGNORECASE)
+    return bool(theirs) and not re.search(rf"(?:{_CHOSEN})", lost.clause, re.IGNORECASE)
+
+
+_NEAR = 20
+_CHOSEN = (
+    r"\b(?:first|top|sample\w*|batch\w*|chunks?|groups?|steps?|e\.?g|ersten?|premi\w+|primer\w*)\b"
+)
+
+
+def counted_otherwise(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
+    """Return the number of a prompt that counts the same things as a fact: 90 guests for 60 guests.
+
+    Only if both texts count these things once. A part of them ("2 of the guests") or a number that
+    the caller chose ("at least 100 guests") is no other count.
+    """
+    lost = next((value for value in asked if value.fact.keys == fact.keys), None)
+    if lost is None or lost.kind != "number":
+        return None
+    noun = unit_text(lost)
+    if len(noun) <= _SHORT_NOUN or noun in COMMON or not noun.isalpha():
+        return None
+    mine = [value for value in asked if unit_text(value) == noun]
+    theirs = [value for value in new if unit_text(value) == noun]
+    if len({v.fact.keys for v in mine}) != 1 or len({v.fact.keys for v in theirs}) != 1:
+        return None
+    other = theirs[0]
+    if other.kind != "number" or _keeps_limit(lost, other):
+        return None
+    if _OWN_NUMBER.search(other.clause) or _OWN_NUMBER.search(lost.clause):
+        return None
+    return other
+
+
+_SHORT_NOUN = 3
 
 
 # The fewest digits of a number that has no similar number by chance: 2140.50 and 2410.50, but not

@@ -19,6 +19,7 @@ from baton.model.views import TooMuchTextError, charge_work, index_of
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import (
     copied_except,
+    counted_otherwise,
     cut_out,
     in_another_unit,
     in_place_of,
@@ -26,6 +27,7 @@ from .changed_values import (
     keeps_to,
     limit_changed,
     misspelt,
+    swapped_digits,
 )
 from .copied_prompts import Gap, gaps, numbers_of, renamed
 from .facts import (
@@ -34,6 +36,7 @@ from .facts import (
     Reading,
     as_json,
     charge_reading,
+    hours_of,
     is_spelled_in,
     number_keys,
     plain_text,
@@ -341,6 +344,21 @@ def _misspelt(text: str, sent: _Sent) -> list[Fact]:
     return wrong
 
 
+def _by_chance(fact: Fact, sent: _Sent) -> bool:
+    """Return whether only a number of something else can carry a full hour: "two shifts of 18"."""
+    hours = hours_of(fact.keys)
+    if not hours or fact.keys & sent.given.keys:
+        return False
+    if any(f"in:{hour}" in sent.given.keys for hour in hours):
+        return False
+    asked = read(sent.request.text).facts
+    return all(
+        any(hour in each.keys for each in asked if each.kind == "number" and each.keys != fact.keys)
+        for hour in hours
+        if f"alone:{hour}" in sent.given.keys
+    )
+
+
 class _Part(NamedTuple):
     """The facts of a sentence that were carried, lost, or are in doubt."""
 
@@ -372,7 +390,11 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if _has_to_come(f) and "@" not in f.text and f.keys not in spared_keys
     ]
     words = [fact for fact in reading.facts if fact.kind not in HARD]
-    kept = [fact for fact in hard if sent.given.holds(fact) or _is_spelled(fact, sent)]
+    kept = [
+        fact
+        for fact in hard
+        if (sent.given.holds(fact) and not _by_chance(fact, sent)) or _is_spelled(fact, sent)
+    ]
     changed = [f for f in kept if in_another_unit(f, sent.given, sent.values) is not None]
     # "Convert 50 EUR and buy 3 chairs" can go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
@@ -391,15 +413,21 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if sent.alone and copied_except(fact, asked, sent.new) is not None:
             lost.append(fact)
             continue
+        every = list(values_of(sent.request.text))
+        if sent.alone and swapped_digits(fact, every, sent.new) is not None:
+            lost.append(fact)
+            continue
         # Only names: "run the smoke tests" can be enough for "run the 3 smoke tests".
         if fact.kind != "number" and cut_out(fact, sentence, sent.prompt):
             lost.append(fact)
             continue
-        whole = list(values_of(sent.request.text))
-        if sent.retold and sent.alone and limit_changed(fact, whole, sent.new) is not None:
+        if sent.retold and sent.alone and limit_changed(fact, every, sent.new) is not None:
             lost.append(fact)
             continue
         if _reworded(fact, sent):
+            continue
+        if _counts_other(fact, every, sent):
+            lost.append(fact)
             continue
         other = in_place_of(fact, asked, sent.new, retold=sent.retold and sent.alone)
         told = is_rough(fact.text, sentence) or is_known_anyway(fact.text, sentence)
@@ -410,6 +438,14 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         else:
             unsaid.append(fact)
     return _Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
+
+
+def _counts_other(fact: Fact, asked: list[Value], sent: _Sent) -> bool:
+    """Return whether a prompt has another number of the things that a fact counts."""
+    if not sent.alone or refers_to_others(sent.prompt) or only_questions(sent.prompt):
+        return False
+    other = counted_otherwise(fact, asked, sent.new)
+    return other is not None and not _may_be_worked_out(fact, sent.request.text, sent)
 
 
 def _is_missing(
@@ -686,7 +722,7 @@ def _limit_lost(sentence: str, words: list[Fact], sent: _Sent, limits: Limits) -
     # repeats the rest of the request, and nothing in it limits anything.
     if not (sent.alone and sent.retold and forbids(sentence)) or refers_to_others(sent.prompt):
         return False
-    if is_callers(sentence):
+    if is_callers(sentence) or _is_json(sent):
         return False
     if not words or any(sent.given.holds(w) or sent.elsewhere.holds(w) for w in words):
         return False
@@ -814,8 +850,7 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     """
     if not (sent.retold and sent.alone) or refers_to_others(sent.prompt):
         return False
-    content = sent.dispatch.prompt
-    if content is None or content.text is None or as_json(content.text) is not None:
+    if _is_json(sent):
         return False
     if sent.dispatch.context or only_questions(sent.prompt):
         return False
@@ -845,12 +880,17 @@ def _excluded_lost(sentence: str, sent: _Sent) -> bool:
     return has_name or len(own) <= _OWN_WORDS
 
 
+def _is_json(sent: _Sent) -> bool:
+    """Return whether a prompt is data, whose names can state a limit: `{"nuts": false}`."""
+    content = sent.dispatch.prompt
+    return content is None or content.text is None or as_json(content.text) is not None
+
+
 def _is_reversed(sentence: str, sent: _Sent) -> bool:
     """Return whether the prompt asks for what a sentence forbids."""
     if not sent.alone or refers_to_others(sent.prompt) or is_callers(sentence):
         return False
-    content = sent.dispatch.prompt
-    if content is None or content.text is None or as_json(content.text) is not None:
+    if _is_json(sent):
         return False
     if sent.dispatch.context or only_questions(sent.prompt):
         return False
@@ -909,7 +949,7 @@ def _cut_from_copy(sent: _Sent) -> list[str]:
 
     This only applies to a prompt that copies the request word for word.
     """
-    if not sent.alone or refers_to_others(sent.prompt) or sent.dispatch.context:
+    if not sent.alone or refers_to_others(sent.prompt) or sent.dispatch.context or _is_json(sent):
         return []
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
         return []
@@ -1004,7 +1044,9 @@ def _is_item_cut(gap: Gap, sent: _Sent) -> bool:
 # The most words of an item: "and 4 vegetarian meals without nuts".
 _ITEM = 6
 # "The date of valuation is 31 December 2023", "MSRV is 1.74": neither a story nor a task.
-_SETTING = re.compile(r"^(?:The [a-z]|[A-Z])[\w-]*(?: (?:of|for) (?:the )?[\w-]+| [\w-]+)? (?:is|=) (?:\S+ ?){1,4}$")
+_SETTING = re.compile(
+    r"^(?:The [a-z]|[A-Z])[\w-]*(?: (?:of|for) (?:the )?[\w-]+| [\w-]+)? (?:is|=) (?:\S+ ?){1,4}$"
+)
 _OF_CALLER = re.compile(
     r"\b(?:deadline|due|contact|phone|number|extension|call\w*|reach\w*|boss|budget|invoice|bill|cost"
     r"|total|price|paid|today|reference|deliver\w*|birthday|name|address|mail|urgent|important)\b",

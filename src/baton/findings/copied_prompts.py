@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
+from .replaced_words import may_be_same_name
 from .words import COMMON, MONTHS
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
@@ -106,6 +107,7 @@ def renamed(gap: Gap) -> bool:
         and new[:1].isupper()
         # "Monday" for "Mon", "Peters" for "Peter".
         and old.casefold()[:3] != new.casefold()[:3]
+        and not may_be_same_name(old, new)
         and not {old.casefold(), new.casefold()} & COMMON
     )
 

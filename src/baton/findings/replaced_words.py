@@ -1,4 +1,4 @@
-"""Names of a request that a prompt replaces with others: weekdays, months, languages, places, files.
+"""Names of a request that a prompt replaces: weekdays, months, languages, places, files.
 
 A prompt may leave a name out, but it has no reason to state another one that nobody mentioned:
 "pickup on Friday" for "pickup on Thursday", "answer in Norwegian" for "answer in Swedish".
@@ -7,9 +7,12 @@ A prompt may leave a name out, but it has no reason to state another one that no
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
+from difflib import SequenceMatcher
 from functools import lru_cache
-from os.path import basename, dirname
+from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from .words import COMMON, MONTHS
@@ -73,16 +76,24 @@ _SPANS = re.compile(
 _SPANNED = r"\s?(?:-|–|to|bis|au|a|through|thru)\s?"
 # A day that was counted from another one: "remind them the day before".
 _COUNTED = re.compile(
-    r"\b(?:days?|nights?|eve|hours?|h|tage?|stunden|jours?|heures?|días?|horas?)\s"
-    r"(?:before|after|earlier|later|ahead|prior|in advance|vorher|vor|davor|danach|später|avant|après"
-    r"|antes|después)|\b(?:vortag|vorabend|eve of|veille|víspera|remind\w*|reminder|erinner\w*|rappel\w*"
-    r"|tomorrow|yesterday|morgen|gestern|demain|hier|mañana|ayer|utc|gmt|[ecmp][sd]t|cet|cest"
-    r"|time ?zone)\b",
-    re.IGNORECASE,
+    r"""\b(?:days?|nights?|eve|hours?|h|tage?|stunden|jours?|heures?|días?|horas?)\s
+        (?:before|after|earlier|later|ahead|prior|in\ advance|vorher|vor|davor|danach|später|avant
+        |après|antes|después)
+        |\b(?:vortag|vorabend|eve\ of|veille|víspera|remind\w*|erinner\w*|rappel\w*|tomorrow|yesterday
+        |morgen|gestern|demain|hier|mañana|ayer|utc|gmt|[ecmp][sd]t|cet|cest|time\ ?zone)\b""",
+    re.VERBOSE | re.IGNORECASE,
 )
-_UPPER = r"(?:by|before|until|till|latest|deadline|due|bis|vor|spätestens|avant|tard|antes|hasta|tardar|前)"
-_LOWER = r"(?:not before|after|from|since|earliest|ab|frühestens|nach|seit|nicht vor|après|partir|dès|desde|después)"
+_UPPER = (
+    r"(?:by|before|until|till|latest|deadline|due|bis|vor|spätestens|avant|tard|antes|hasta|tardar)"
+)
+_LOWER = (
+    r"(?:not before|after|from|since|earliest|ab|frühestens|nach|seit|nicht vor|après|partir|dès"
+    r"|desde|después)"
+)
 _BEFORE_DAY = 24
+
+
+_LATEST = re.compile(r"\b(?:at the latest|spätestens|au plus tard)\b|前", re.IGNORECASE)
 
 
 class _Day(NamedTuple):
@@ -90,6 +101,8 @@ class _Day(NamedTuple):
     text: str
     bound: str
     """``upper``, ``lower`` or nothing."""
+    hour: str
+    """The number right after it, which is a time, or a day that belongs to it."""
 
 
 def _days(text: str) -> list[_Day]:
@@ -104,13 +117,12 @@ def _days(text: str) -> list[_Day]:
         bound = ""
         if re.search(rf"\b{_LOWER}\b", near, re.IGNORECASE):
             bound = "lower"
-        elif re.search(rf"\b{_UPPER}\b", near, re.IGNORECASE) or "前" in after:
-            bound = "upper"
-        elif re.search(r"\b(?:at the latest|spätestens|au plus tard)\b", after, re.IGNORECASE):
+        elif re.search(rf"\b{_UPPER}\b", near, re.IGNORECASE) or _LATEST.search(after):
             bound = "upper"
         elif re.search(r"\b(?:at the earliest|onwards?|on|frühestens)\b", after, re.IGNORECASE):
             bound = "lower"
-        found.append(_Day(number, match[0], bound))
+        hour = re.match(r"\W{0,3}(?:at |um |à |a las )?(\d{1,2})(?!\d)", text[match.end() :][:20])
+        found.append(_Day(number, match[0], bound, hour[1] if hour is not None else ""))
     return found
 
 
@@ -126,6 +138,9 @@ def _weekdays(request: str, prompt: str) -> Iterator[Replaced]:
         return
     lost = next(day for day in mine if day.number in old)
     other = next(day for day in theirs if day.number in new)
+    several = len({day.number for day in mine}) > 1 or len({day.number for day in theirs}) > 1
+    if several and (not lost.hour or lost.hour != other.hour):
+        return
     # "By Thursday" keeps to "before Friday", and "by Saturday" does not.
     later = (other.number - lost.number) % 7
     if lost.bound == "upper" and not (other.bound == "upper" and later <= _FEW_DAYS):
@@ -146,7 +161,7 @@ def _has_span(text: str) -> bool:
     ends = [match.span() for match in _WEEKDAY.finditer(text)]
     return any(
         re.fullmatch(_SPANNED, text[end:start], re.IGNORECASE) is not None
-        for (_, end), (start, _) in zip(ends, ends[1:], strict=False)
+        for (_, end), (start, _) in pairwise(ends)
     )
 
 
@@ -157,7 +172,9 @@ _IN_MONTH = re.compile(
     rf"\b(?:in|im|en|for|für|of|pour|para|de)\s(?P<month>{_MONTH})\b(?!\s\d{{1,2}}\b)",
     re.IGNORECASE,
 )
-_ANY_MONTH = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
+_ANY_MONTH = re.compile(
+    rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I
+)
 _MAY_HOLD_MONTHS = re.compile(
     r"\d[-/.]\d|\bq[1-4]\b|\b(?:months?|quarters?|monat\w*|quartal\w*|mois|trimestr\w*|mes(?:es)?|weeks?"
     r"|spring|summer|autumn|fall|winter|season|sommer|herbst|frühling|previous|next|last|vor\w*"
@@ -277,18 +294,21 @@ def _files(request: str, prompt: str) -> Iterator[Replaced]:
 
 def _is_part(one: str, other: str) -> bool:
     """Return whether a path is a part of another: `retry.py` is `src/retry.py`."""
-    return one.endswith(f"/{other}") or other.endswith(f"/{one}") or one.rstrip("/") == other.rstrip("/")
+    return (
+        one.endswith(f"/{other}")
+        or other.endswith(f"/{one}")
+        or one.rstrip("/") == other.rstrip("/")
+    )
 
 
 def _is_other_file(old: str, new: str) -> bool:
-    name, other = basename(old.rstrip("/")), basename(new.rstrip("/"))
-    ending, ends = name.rpartition(".")[2], other.rpartition(".")[2]
-    if ending != ends and "://" not in old:
+    path, another = PurePosixPath(old), PurePosixPath(new)
+    if path.suffix != another.suffix and "://" not in old:
         return False
-    folder, place = dirname(old.rstrip("/")), dirname(new.rstrip("/"))
-    if folder and place and folder != place:
+    folder, place = str(path.parent), str(another.parent)
+    if "." not in (folder, place) and folder != place:
         return False
-    return len(name) >= _LONG and name != other and _is_typo(name, other)
+    return len(path.name) >= _LONG and _is_typo(path.name, another.name)
 
 
 _LONG = 6
@@ -326,7 +346,7 @@ _LIKE_LETTERS = str.maketrans("cvbzyj", "kwpsii")
 
 
 def _names(request: str, prompt: str) -> Iterator[Replaced]:
-    """Find another name between the same words: "a flat in Porto from" for "a flat in Lisbon from"."""
+    """Find another name between the same words: "flat in Porto from" for "flat in Lisbon from"."""
     mine, theirs = _TOKEN.findall(request), _TOKEN.findall(prompt)
     if max(len(mine), len(theirs)) > _MOST_TOKENS or _is_title_case(theirs) or _is_title_case(mine):
         return
@@ -341,7 +361,7 @@ def _names(request: str, prompt: str) -> Iterator[Replaced]:
             continue
         for place in places.get(mine[at - 1].casefold(), ()):
             other = theirs[place]
-            if _may_be_same(word, other) or not _stand_alike(mine, at, theirs, place):
+            if may_be_same_name(word, other) or not _stand_alike(mine, at, theirs, place):
                 continue
             yield Replaced(word, other)
 
@@ -367,9 +387,21 @@ def _is_name(tokens: list[str], at: int) -> bool:
     return folded not in MONTHS and folded not in _WEEKDAYS and folded not in _LANGUAGES
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    first, letter = (w[0].casefold().translate(_LIKE_LETTERS) for w in (one, other))
-    return first == letter
+def may_be_same_name(one: str, other: str) -> bool:
+    """Return whether two names may be one in two languages: Turin and Torino, Cologne and Köln."""
+    first, second = (_plain_name(name) for name in (one, other))
+    if first[0] != second[0]:
+        return False
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+
+
+_ALIKE = 0.5
+
+
+def _plain_name(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return plain[0].translate(_LIKE_LETTERS) + plain[1:]
 
 
 def _stand_alike(mine: list[str], at: int, theirs: list[str], place: int) -> bool:

@@ -16,9 +16,7 @@ from .words import COMMON, clauses, sentences
 
 # How many limits of a sentence are checked.
 _MOST = 20
-_NEGATED = (
-    r"(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t|bitte\ nicht|no\ longer)"
-)
+_NEGATED = r"(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t|bitte\ nicht)"
 # "Don't send it before 3 June" is kept by "send it on 3 June".
 _CONDITION = re.compile(
     r"""\b(?:before|until|till|unless|if|when|while|without|after|yet|more|less|longer|later|earlier
@@ -32,13 +30,16 @@ _FORBIDDEN_DEED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FORBIDDEN_THING = re.compile(
-    rf"""(?:(?:^|[,.;:!?(]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )(?:no|kein(?:e|en|em|er)?)
+    rf"""(?:(?:^|[,.;:!?(]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )
+            (?:no|kein(?:e|en|em|er)?)
         |\b(?:without|ohne|sans|sin)|\b(?:exclude|excluding|avoid|skip|leave\ out)
         |{_NEGATED}\ (?:use|include|add|mention|allow))
         \ (?P<object>[^,.;:!?()\n]{{2,60}})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_WITH = r"(?:with|using|use|includ\w+|add|plus|mit|inklusive|inkl\.?|avec|con|incluyendo|mention|and)"
+_WITH = (
+    r"(?:with|using|use|includ\w+|add|plus|mit|inklusive|inkl\.?|avec|con|incluyendo|mention|and)"
+)
 _ALLOWED = (
     r"(?:included|allowed|welcome|fine|ok|okay|permitted|possible|erlaubt|inbegriffen|willkommen"
     r"|inclus\w*|autoris\w+|permitid\w+|incluid\w+)"
@@ -46,17 +47,19 @@ _ALLOWED = (
 # Any word that may say a limit in another way. With one in its clause, a prompt forbids nothing
 # less than the request does.
 _MAY_FORBID = re.compile(
-    r"""(?<!\w)(?:no|not|none|never|nothing|nowhere|nobody|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
-        |ignor\w+|leav\w+|left|omit\w*|drop\w*|forb\w+|prohibit\w*|ban|banned|refus\w+|reject\w*|off
-        |hands|frozen|untouched|unchanged|stay\w*|remain\w*|keep\w*|kept|alone|allerg\w*|intoleran\w*|free
-        |instead|rather|but|only|just|other|outside|apart|away|far|beyond|unless|minus|less|non
-        |\w+n['’]t|cannot|nicht|kein\w*|ohne|außer\w*|nur|statt|sans|sauf|pas|ni|hors|éviter?|jamais
-        |seulement|sin|nunca|salvo|excepto|solo|sólo|evita\w*|remov\w+|replac\w+|delet\w+|stop\w*
-        |prevent\w*|block\w*|disab\w+|zero|false|0|alternativ\w*|neither|nor|rid|strip\w*|clean\w*
-        |out|rule\w*|policy|policies|check\w*|whether|if|why|how|which|what|bad\w*|problem\w*|trouble
-        |react\w*|rash|damage\w*|worr\w+|hat\w+|dislike\w*|broken|former\w*|previous\w*|old|earlier
-        |already|before|until|was|were|did|had|so\ far|instead|anstatt|stattdessen|weg|raus|aus)(?!\w)
-        |\w-free\b|\bnon-?\w|[≠!]=|<>|✗|❌|无|不|禁|勿|别|非|没""",
+    r"""(?<!\w)(?:
+        no|not|none|never|nothing|nowhere|nobody|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
+        |ignor\w+|leav\w+|left|omit\w*|drop\w*|forb\w+|prohibit\w*|ban|banned|refus\w+|reject\w*
+        |off|hands|frozen|untouched|unchanged|stay\w*|remain\w*|keep\w*|kept|alone|allerg\w*
+        |intoleran\w*|free|instead|rather|but|only|just|other|outside|apart|away|far|beyond
+        |unless|minus|less|non|\w+n['’]t|cannot|nicht|kein\w*|ohne|außer\w*|nur|statt|sans|sauf
+        |pas|ni|hors|éviter?|jamais|seulement|sin|nunca|salvo|excepto|solo|sólo|evita\w*
+        |remov\w+|replac\w+|delet\w+|stop\w*|prevent\w*|block\w*|disab\w+|zero|false|0
+        |alternativ\w*|neither|nor|rid|strip\w*|clean\w*|out|rule\w*|policy|policies|check\w*
+        |whether|if|why|how|which|what|bad\w*|problem\w*|trouble|react\w*|rash|damage\w*|worr\w+
+        |hat\w+|dislike\w*|broken|former\w*|previous\w*|old|earlier|already|before|until|was
+        |were|did|had|so\ far|anstatt|stattdessen|weg|raus|aus
+        )(?!\w)|\w-free\b|\bnon-?\w|[≠!]=|<>|✗|❌|无|不|禁|勿|别|非|没""",
     re.VERBOSE | re.IGNORECASE,
 )
 _DEED_STARTS = r"(?:^|[,;:.!?\n]\s{0,3}(?:and|then|please|also)?\s?|\b(?:and|then|please|also)\s)"
@@ -97,8 +100,10 @@ def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
 
 
 _NO_DEEDS = frozenset(
-    "worry forget hesitate know think mind want need have care let get make take do go use be"
-    " include add mention allow".split()  # noqa: SIM905
+    """
+    worry forget hesitate know think mind want need have care let get make take do go use be include
+    add mention allow
+    """.split()  # noqa: SIM905
 )
 
 
@@ -157,11 +162,13 @@ def _before(sentence: str, clause: str) -> str:
 
 # "Y, not X" and "Y instead of X": the request takes Y.
 _CONTRAST = re.compile(
-    r"""(?:,\s|\s\()?\b(?:(?:and\ |but\ )?not|nicht|pas|instead\ of|rather\ than|statt|anstatt|en\ vez\ del?
-        |en\ lugar\ del?|au\ lieu\ d[eu])\s(?P<object>[^,.;:!?()\n]{2,40})""",
+    r"""(?:,\s|\s\()?\b(?:(?:and\ |but\ )?not|nicht|pas|instead\ of|rather\ than|statt|anstatt
+        |en\ vez\ del?|en\ lugar\ del?|au\ lieu\ d[eu])\s(?P<object>[^,.;:!?()\n]{2,40})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_MORE = re.compile(r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I)
+_MORE = re.compile(
+    r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I
+)
 
 
 def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
@@ -175,8 +182,8 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
     if _MORE.match(thing):
         return False
     before = re.split(r"[.;:!?()\n]", sentence[: match.start()])[-1]
-    wrong = [fact for fact in read(thing).facts]
-    right = [fact for fact in read(" ".join(before.split()[-_NEAR:])).facts]
+    wrong = list(read(thing).facts)
+    right = read(" ".join(before.split()[-_NEAR:])).facts
     wrong = [fact for fact in wrong if not any(fact.keys & each.keys for each in right)]
     own = [fact for fact in right if not read(thing).holds(fact)]
     if not wrong or not own:
