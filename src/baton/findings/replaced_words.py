@@ -79,8 +79,9 @@ _COUNTED = re.compile(
     r"""\b(?:days?|nights?|eve|hours?|h|tage?|stunden|jours?|heures?|días?|horas?)\s
         (?:before|after|earlier|later|ahead|prior|in\ advance|vorher|vor|davor|danach|später|avant
         |après|antes|después)
-        |\b(?:vortag|vorabend|eve\ of|veille|víspera|remind\w*|erinner\w*|rappel\w*|tomorrow|yesterday
-        |morgen|gestern|demain|hier|mañana|ayer|utc|gmt|[ecmp][sd]t|cet|cest|time\ ?zone)\b""",
+        |\b(?:vortag|vorabend|eve\ of|veille|víspera|remind\w*|erinner\w*|rappel\w*|tomorrow
+        |yesterday|morgen|gestern|demain|hier|mañana|ayer|utc|gmt|[ecmp][sd]t|cet|cest
+        |time\ ?zone)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _UPPER = (
