@@ -1,8 +1,9 @@
-"""Scripts and styles of the pages, under an address that changes when one of them does.
+"""Scripts and styles of the pages.
 
-A page loads one script and one style sheet: a module with all its imports, and the styles joined
-together. A browser may cache them forever; a page that was open during an update of Baton still
-gets the new ones.
+The styles of a page are in the page itself: a browser paints nothing before it has them, and a
+request would delay each first page. A page loads one script, a module with all its imports, under
+an address that changes when one of them does. A browser may cache it forever; a page that was open
+during an update of Baton still gets the new one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from baton.reports.html.scripts import light_script, one_script
+from baton.reports.html.scripts import light_script, light_style, one_script
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -32,12 +33,10 @@ _TYPES = {
 _FOREVER = "public, max-age=31536000, immutable"
 _LINKED = "page/"
 """The path prefix of a script with all its imports: ``page/conversation.js``."""
-_AND = "+"
-"""The separator of file names in one address: ``app.css+review.css``."""
 _STYLES = ("report/theme.css", "app.css")
 """Styles of all pages, before those of a page."""
-_MOST_STYLES = 8
 _HTMX = "vendor/htmx.min.js+vendor/hx-csp.min.js"
+"""The one address that joins files."""
 
 
 _HTMX_CONFIG = msgspec.json.encode(
@@ -71,8 +70,9 @@ class Assets:
             digest.update(f"{name}\0{len(each.body)}\0".encode() + each.body)
         self._version = digest.hexdigest()[:12]
         self.address = f"/static/{self._version}"
-        self._named = {_HTMX}  # the scripts and sheets that pages name
+        self._named = {_HTMX}  # the scripts that pages name
         self._made: dict[str, _File] = {}
+        self._styles: dict[tuple[str, ...], Markup] = {}
         # It sets the colours before anything is drawn: a request for it would delay each page.
         theme = light_script(self._files.pop("theme.js").body.decode())
         self.theme = Markup(theme)  # noqa: S704 - a file of Baton
@@ -105,14 +105,13 @@ class Assets:
         )
         return made.format(_HTMX_CONFIG, self.address, _HTMX, nonce)
 
-    def styles(self, *names: str) -> Markup:
-        """Write the element that loads the styles of all pages, and those of one."""
-        listed = [*_STYLES, *names]
-        for name in listed:
-            self.path(name)
-        self._named.add(_AND.join(listed))
-        made = Markup('<link rel="stylesheet" href="{}/{}">')
-        return made.format(self.address, _AND.join(listed))
+    def styles(self, *names: str, nonce: str) -> Markup:
+        """Write the element with the styles of all pages, and those of one."""
+        listed = (*_STYLES, *names)
+        if listed not in self._styles:
+            texts = (light_style(self._files[name].body.decode()) for name in listed)
+            self._styles[listed] = Markup("".join(texts))  # noqa: S704 - files of Baton
+        return Markup('<style nonce="{}">\n{}</style>').format(nonce, self._styles[listed])
 
     def route(self) -> Route:
         """Return the route that answers with the files."""
@@ -135,7 +134,7 @@ class Assets:
         return Response(there.body, headers=headers, media_type=there.type)
 
     def made(self, name: str) -> _File | None:
-        """Join a script or a style sheet; ``None`` if one of its files does not exist."""
+        """Join a script; ``None`` if there is none of this name."""
         if name in self._made:
             return self._made[name]
         if name.startswith(_LINKED):
@@ -143,17 +142,12 @@ class Assets:
             if entry not in self._files or not entry.endswith(".js"):
                 return None
             text = light_script(one_script(entry, lambda each: self._files[each].body.decode()))
-            body, type_ = text.encode(), _TYPES[".js"]
+            body = text.encode()
+        elif name == _HTMX:
+            body = b"\n".join(self._files[each].body for each in name.split("+"))
         else:
-            parts = name.split(_AND)
-            files = [self._files[each] for each in parts if each in self._files]
-            if not 1 < len(files) == len(parts) <= _MOST_STYLES:
-                return None
-            type_ = _TYPES[".js"] if name == _HTMX else _TYPES[".css"]
-            if any(each.type != type_ for each in files):
-                return None
-            body = b"\n".join(each.body for each in files)
-        made = _File(body, gzip.compress(body, 6, mtime=0), type_)
+            return None
+        made = _File(body, gzip.compress(body, 6, mtime=0), _TYPES[".js"])
         if name in self._named:  # anyone can request any address: others are not cached
             self._made[name] = made
         return made

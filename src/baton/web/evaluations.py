@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import io
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-import msgspec
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.gate.compare import Compared, axis_line, figures
-from baton.model import STATUSES, InputError, Location, Status
+from baton.model import InputError, Location
 from baton.model.visible import visible_line
 from baton.reports.html.page import (
-    Tables,
     case_view,
     first_input,
-    in_element,
     reason_of,
-    summary,
     write_html,
 )
 from baton.server import jobs
@@ -34,8 +28,15 @@ from baton.server.store import DEFAULT
 from baton.session.compare import compare
 from baton.session.server_rows import EvaluationJob
 from baton.stats.comparison import PASSED, Axis, AxisChange
-from baton.store import IndexRow, StoredEvaluation, read_evaluation
 
+from .evaluation_data import (
+    RANK,
+    Opened,
+    PageData,
+    marks_of,
+    open_evaluation,
+    page_data,
+)
 from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Evaluations", "/evaluations", "e")
@@ -43,12 +44,6 @@ _ROWS = 50
 """Evaluations of a page of the list."""
 _LISTED = 2000
 """Evaluations that a filter looks through."""
-_MOST_ROWS = 8000
-"""Maximum results in the list of a page, about a megabyte; if there are more, the worst ones."""
-_AT_FIRST = 120
-"""The number of worst results in the page itself; the others are loaded after these are painted."""
-_FEW = 300
-"""Results up to which the page has all."""
 _MOST_CHANGED = 200
 """Maximum cases that a comparison lists; it counts the others."""
 _OPEN = ("waiting", "running")
@@ -159,26 +154,7 @@ def _job(visit: Visit, number: int) -> EvaluationJob:
         raise Denied(404, said, "the list of evaluations has all of them") from None
 
 
-class _Opened(NamedTuple):
-    """An evaluation folder with its rows in order."""
-
-    stored: StoredEvaluation
-    rows: list[IndexRow]
-
-    @property
-    def listed(self) -> list[IndexRow]:
-        """The rows that a page lists, in order."""
-        if len(self.rows) <= _MOST_ROWS:
-            return self.rows
-        worst = sorted(self.rows, key=lambda row: (_RANK[row.status], row.position, row.repeat))
-        return sorted(worst[:_MOST_ROWS], key=lambda row: (row.position, row.repeat))
-
-    def at(self, position: int) -> list[IndexRow]:
-        """Return the rows of a case, one for each repeat that is there."""
-        return [row for row in self.rows if row.position == position]
-
-
-def _opened(visit: Visit, number: int) -> _Opened:
+def _opened(visit: Visit, number: int) -> Opened:
     """Open the folder of an evaluation.
 
     Raises:
@@ -190,27 +166,14 @@ def _opened(visit: Visit, number: int) -> _Opened:
         said = f"evaluation {number} has no results here"
         advice = "it has not begun yet, or its folder was removed"
         raise Denied(404, said, advice) from None
-    return _read(folder, *_marks(folder))
-
-
-def _marks(folder: Path) -> list[tuple[int, int]]:
-    """Return what changes when a folder does."""
-    marks = [(folder / name).stat() for name in (HEADER, INDEX, BODIES)]
-    return [(mark.st_mtime_ns, mark.st_size) for mark in marks]
-
-
-@lru_cache(maxsize=3)
-def _read(folder: Path, *_: tuple[int, int]) -> _Opened:
-    """Open a folder again only when it changed: all its bodies are checked each time."""
-    stored = read_evaluation(folder, partial=True)
-    return _Opened(stored, list(stored.rows()))
+    return open_evaluation(folder)
 
 
 def _one(visit: Visit) -> View:
     number = visit.path["id"]
     job = _job(visit, number)
     try:
-        opened: _Opened | None = _opened(visit, number)
+        opened: Opened | None = _opened(visit, number)
     except Denied:
         opened = None
     others = [
@@ -228,7 +191,7 @@ def _one(visit: Visit) -> View:
         "is_open": job.state in _OPEN,
         "progress": _progress(job, opened),
         "others": others[:100],
-        "data": None if opened is None else in_element(_page_data(job, opened).first.decode()),
+        "data": None if opened is None else _page_data(visit, job, opened),
         "position": visit.path.get("position"),
         "stored": None if opened is None else opened.stored.header,
         "left_out": 0 if opened is None else len(opened.rows) - len(opened.listed),
@@ -248,7 +211,7 @@ class _Going(NamedTuple):
     cost_usd: float | None
 
 
-def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
+def _progress(job: EvaluationJob, opened: Opened | None) -> _Going | None:
     if opened is None:
         return None
     known: jobs.Progress = jobs.progress_of(opened.stored.folder)
@@ -271,112 +234,15 @@ def _progress(job: EvaluationJob, opened: _Opened | None) -> _Going | None:
     return _Going(known.results, known.planned, seconds, rate, left, cost)
 
 
-class _PageData(NamedTuple):
-    """The data for the report's scripts, as JSON: all of it, and the initial part of a page."""
-
-    whole: bytes
-    first: bytes
-
-
-def _page_data(job: EvaluationJob, opened: _Opened) -> _PageData:
-    folder = opened.stored.folder
-    return _encoded(folder, job.state in _OPEN, *_marks(folder))
-
-
-@lru_cache(maxsize=3)
-def _encoded(folder: Path, is_open: bool, *marks: tuple[int, int]) -> _PageData:
-    """Return the summary, and the list from the index alone."""
-    opened = _read(folder, *marks)
-    tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
-    listed = opened.listed
-    rows = _list_rows(listed, tables)
-    told = summary(opened.stored)
-    if is_open:
-        told["problems"] = []  # that it has not ended is not a problem, and is shown above the list
-    data: dict[str, Any] = {"summary": told, "names": tables.plain(), "rows": rows}
-    whole = msgspec.json.encode(data)
-    if len(rows) <= _FEW:
-        return _PageData(whole, whole)
-    # The list starts with the worst ones: a row has its number where some before it are missing.
-    worst = sorted(range(len(rows)), key=lambda number: (_RANK[listed[number].status], number))
-    counts = Counter(_PLACES[row.status] for row in listed)
-    data["rows"] = [{"number": number, **rows[number]} for number in worst[:_AT_FIRST]]
-    data["counts"] = [counts[place] for place in range(len(STATUSES))]
-    return _PageData(whole, msgspec.json.encode(data))
-
-
-_RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
-
-
-def _list_rows(rows: Iterable[IndexRow], tables: Tables) -> list[dict[str, Any]]:
-    """Return the list's data for each result; data from the bodies is loaded when it is drawn.
-
-    Names are numbers, and what is empty is left out. ``same`` is the number of an earlier repeat
-    with the same verdicts.
-    """
-    listed: list[dict[str, Any]] = []
-    first: dict[tuple[Any, ...], int] = {}
-    # Many cases have the same verdicts, agents and tags: each of these is combined once.
-    verdicts: dict[tuple[Any, ...], list[tuple[int, int]]] = {}
-    agents: dict[tuple[str | None, ...], list[int]] = {}
-    tags: dict[tuple[str, ...], list[int]] = {}
-    for number, row in enumerate(rows):
-        scored = tuple((each.evaluator, each.status) for each in row.scores)
-        if scored not in verdicts:
-            verdicts[scored] = _worst(scored, tables)
-        route = tuple(name for hop in row.route for name in (hop.sender, hop.receiver))
-        if route not in agents:
-            known = dict.fromkeys(name for name in route if name is not None)
-            agents[route] = [tables.agents[name] for name in known]
-        tagged = tuple(row.tags)
-        if tagged not in tags:
-            tags[tagged] = [tables.tags[tag] for tag in dict.fromkeys(tagged)]
-        plain: dict[str, Any] = {
-            "id": row.case_id,
-            "position": row.position,
-            "status": _PLACES[row.status],
-            "scores": verdicts[scored],
-        }
-        if row.repeat:
-            plain["repeat"] = row.repeat
-        if agents[route]:
-            plain["agents"] = agents[route]
-        if tags[tagged]:
-            plain["tags"] = tags[tagged]
-        if row.routing:
-            plain["routing"] = [
-                [None if name is None else tables.agents[name] for name in pair]
-                for pair in row.routing
-            ]
-        if row.efficiency is not None:
-            seconds = row.efficiency.timings.get("seconds")
-            plain["seconds"] = None if seconds is None else round(seconds, 3)
-            plain["tokens"] = row.efficiency.tokens
-        said = row.position, row.status, scored
-        earlier = first.setdefault(said, number)
-        if earlier != number:
-            plain["same"] = earlier
-        listed.append(plain)
-    return listed
-
-
-_PLACES = {status: place for place, status in enumerate(STATUSES)}
-
-
-def _worst(scored: Iterable[tuple[str, Status]], tables: Tables) -> list[tuple[int, int]]:
-    """Return the worst status of each evaluator, both as numbers."""
-    worst: dict[str, Status] = {}
-    for name, status in scored:
-        if name not in worst or _RANK[status] < _RANK[worst[name]]:
-            worst[name] = status
-    return [(tables.evaluators[name], _PLACES[status]) for name, status in worst.items()]
+def _page_data(visit: Visit, job: EvaluationJob, opened: Opened) -> PageData:
+    return page_data(opened.stored.folder, job.state in _OPEN, visit.web.templates)
 
 
 def _state(visit: Visit) -> Response:
     """Return the progress of an evaluation, for an open page."""
     job = _job(visit, visit.path["id"])
     try:
-        opened: _Opened | None = _opened(visit, visit.path["id"])
+        opened: Opened | None = _opened(visit, visit.path["id"])
     except Denied:
         opened = None
     going = _progress(job, opened)
@@ -392,7 +258,7 @@ def _state(visit: Visit) -> Response:
 
 def _list_data(visit: Visit) -> Response:
     job, opened = _job(visit, visit.path["id"]), _opened(visit, visit.path["id"])
-    return Response(_page_data(job, opened).whole, media_type="application/json")
+    return Response(_page_data(visit, job, opened).whole, media_type="application/json")
 
 
 def _texts(visit: Visit) -> Response:
@@ -419,7 +285,7 @@ def _case(visit: Visit) -> Response:
         said = f"evaluation {visit.path['id']} has no case {position}"
         raise Denied(404, said, "the page of the evaluation lists its cases")
     # Of several repeats, the user probably wants the worst one.
-    row = min(rows, key=lambda row: (_RANK[row.status], row.repeat))
+    row = min(rows, key=lambda row: (RANK[row.status], row.repeat))
     result, trace_or_why = opened.stored.result_with_trace(row)
     rule = opened.stored.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
@@ -471,7 +337,7 @@ class _Axis(NamedTuple):
 
 class _Side(NamedTuple):
     job: EvaluationJob
-    opened: _Opened
+    opened: Opened
 
 
 def _side(visit: Visit, name: str) -> _Side:
@@ -493,8 +359,8 @@ def _compare(visit: Visit) -> View | Response:
     made, better = _compared(
         before.opened.stored.folder,
         after.opened.stored.folder,
-        *_marks(before.opened.stored.folder),
-        *_marks(after.opened.stored.folder),
+        *marks_of(before.opened.stored.folder),
+        *marks_of(after.opened.stored.folder),
     )
     context = {
         "before": before.job,
@@ -564,7 +430,7 @@ def _compare_case(visit: Visit) -> View:
     sides = []
     for side in (before, after):
         rows = [row for row in side.opened.rows if row.case_id == case]
-        worst = min(rows, key=lambda row: (_RANK[row.status], row.repeat), default=None)
+        worst = min(rows, key=lambda row: (RANK[row.status], row.repeat), default=None)
         sides.append((side.job, rows, worst))
     if not any(rows for _, rows, _ in sides):
         said = f"none of the two has a case `{visible_line(case)[:200]}`"

@@ -33,16 +33,16 @@ from .sessions import Session, Sessions
 
 LOG = logging.getLogger("baton.server")
 POLICY = (
-    "default-src 'none'; script-src {scripts}; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src {own}; style-src {own}; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types htmx"
 )
-"""The policy for what a page may load. Only scripts with the nonce of the response run. Only htmx
-turns text into elements, and only from this server's responses; it acts only on elements with that
-nonce."""
+"""The policy for what a page may load. Only scripts and styles with the nonce of the response hold.
+Only htmx turns text into elements, and only from this server's responses; it acts only on elements
+with that nonce."""
 HEADERS = {
     "Cache-Control": "no-cache, private",
-    "Content-Security-Policy": POLICY.format(scripts="'none'"),
+    "Content-Security-Policy": POLICY.format(own="'none'"),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     # The origin is sent only to this server, which checks writes by it.
@@ -244,7 +244,7 @@ class Web:
         nonce = secrets.token_urlsafe(16)
         text = self.templates.get_template(template).render(**context, nonce=nonce)
         response = Response(text, status, media_type="text/html")
-        policy = POLICY.format(scripts=f"'nonce-{nonce}'")
+        policy = POLICY.format(own=f"'nonce-{nonce}'")
         response.headers["Content-Security-Policy"] = policy
         return response
 

@@ -20,7 +20,13 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from baton.model import counted
-from baton.model.visible import visible, visible_line
+from baton.model.visible import (
+    LINE_BREAKS,
+    UNSEEN,
+    character_class,
+    visible,
+    visible_line,
+)
 
 from .assets import Assets
 
@@ -48,7 +54,7 @@ def environment(assets: Assets) -> Environment:
     )
     made.globals.update(
         asset=assets.path,
-        styles=assets.styles,
+        styles=_with_nonce(assets.styles),
         script=_with_nonce(assets.script),
         plain_script=_with_nonce(assets.plain_script),
         htmx=_with_nonce(assets.htmx),
@@ -71,6 +77,7 @@ def environment(assets: Assets) -> Environment:
         prose=prose_text,
         hue=hue_of,
         agent=agent_element,
+        drawn=drawn_text,
     )
     return made
 
@@ -103,6 +110,17 @@ def prose_text(text: str) -> Markup:
 
 
 _CODE = re.compile(r"`([^`]+)`")
+
+
+def drawn_text(text: str) -> Markup:
+    """Write a text as the scripts of the report do: what is invisible as ``⟨U+202E⟩``.
+
+    It is for elements that these scripts may draw again; see ``shown`` of ``dom.js``.
+    """
+    return escape(_UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text))
+
+
+_UNSEEN = re.compile(f"[{character_class((*UNSEEN, *LINE_BREAKS))}]")
 
 
 def time_element(at: datetime | float | None, missing: str = "–") -> Markup:

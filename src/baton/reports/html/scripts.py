@@ -16,6 +16,8 @@ from importlib.resources import files
 STYLES = ("theme.css", "run.css", "cases.css", "report.css")
 _IMPORT = re.compile(r'^import (?:\{ ([^}]+) \} from )?"(\./[\w/]+\.js)";\n', re.MULTILINE)
 _COMMENT = re.compile(r"^[ \t]*//.*\n|^[ \t]+", re.MULTILINE)
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_INDENT = re.compile(r"^\s+", re.MULTILINE)
 _EXPORT = re.compile(
     r"^export ((?:async )?(?:function|const|class) ([A-Za-z_$][\w$]*))", re.MULTILINE
 )
@@ -37,6 +39,11 @@ def light_script(text: str) -> str:
     It is a seventh shorter. No text in the scripts goes over several lines.
     """
     return _COMMENT.sub("", text)
+
+
+def light_style(text: str) -> str:
+    """Return styles without comments and indentation."""
+    return _INDENT.sub("", _STYLE_COMMENT.sub("", text))
 
 
 def one_script(entry: str, text_of: Callable[[str], str] = asset) -> str:

@@ -1,5 +1,10 @@
 // What all pages have: keys, colours, times in the reader's zone, and a server that is away.
 
+// Resolves when what the page has already is painted; at once where nobody looks.
+export function afterPaint() {
+  return new Promise((done) => (document.hidden ? done() : requestAnimationFrame(() => setTimeout(done))));
+}
+
 // ---- Keys. A page adds its own with `addKey`; `?` lists them all.
 
 const KEYS = new Map();
@@ -150,7 +155,7 @@ export function fillTimes(root = document) {
   }
   // The exact ones are for who points at a time: after the page is painted.
   const titles = () => nodes.forEach((node) => { node.title = written(new Date(node.dateTime), "exact").replace(",", ""); });
-  if (nodes.length) requestAnimationFrame(() => setTimeout(titles));
+  if (nodes.length) afterPaint().then(titles);
 }
 
 fillTimes();

@@ -1,10 +1,13 @@
 // One evaluation: the modules of the report draw it, and a server brings each case when it is opened.
 
-import { addKey, load, lost, toast } from "./app.js";
+import { addKey, afterPaint, load, lost, toast } from "./app.js";
 import { showCase } from "./report/case.js";
 import { CaseList } from "./report/cases.js";
 import { hue } from "./report/dom.js";
-import { showSummary } from "./report/summary.js";
+import { chooses, showSummary } from "./report/summary.js";
+
+// The page has its summary and its first rows: these are painted before anything else is done.
+await afterPaint();
 
 const main = document.getElementById("main");
 const { address } = main.dataset;
@@ -57,13 +60,16 @@ function withQuery(path, name, value) {
   return there.pathname + there.search;
 }
 
-function drawAll() {
+// Draws summary and list; at first the page has both.
+function drawAll(isFirst = false) {
   data.names.agents.forEach(hue);
   asked = new Set();
   all = null;
   document.getElementById("list").parentElement.querySelectorAll(":scope > .more").forEach((node) => node.remove());
   list = new CaseList(data.rows, data.names, data.summary.repeats, { drawn, searched, counts: data.counts });
-  showSummary(data.summary, (filter) => list.choose(filter));
+  const choose = (filter) => list.choose(filter);
+  if (isFirst) chooses(data.summary, choose);
+  else showSummary(data.summary, choose);
 }
 
 // Brings the rows that the page did not begin with.
@@ -197,8 +203,8 @@ async function look() {
 }
 
 if (data) {
-  drawAll();
-  rest = data.counts ? afterPaint().then(takeRest) : null;
+  drawAll(true);
+  rest = data.counts ? takeRest() : null;
   addEventListener("hashchange", follow);
   addKey("j", "Next case", () => step(1));
   addKey("k", "Previous case", () => step(-1));
@@ -224,10 +230,6 @@ function begin() {
   if (number && data.counts && !data.rows[number]) return false;
   if (!follow() && list.matching.length && !narrow()) open(list.matching[0].number);
   return true;
-}
-
-function afterPaint() {
-  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }
 
 function rank(row) {

@@ -15,7 +15,7 @@ let RANK = [];
 export class CaseList {
   // `page.drawn` is told the rows that are drawn, `page.searched` that somebody searches: a server
   // brings the words of a case (`tell`) only then. Where rows are missing (`extend` brings them),
-  // `page.counts` are the numbers of all rows by status.
+  // `page.counts` are the numbers of all rows by status. What the list starts with may be drawn already.
   constructor(rows, names, repeats, page = {}) {
     this.rows = rows;
     this.page = page;
@@ -35,7 +35,17 @@ export class CaseList {
     new IntersectionObserver((seen) => seen[0].isIntersecting && this.draw(), {
       rootMargin: "600px",
     }).observe(this.more);
-    this.apply();
+    this.match();
+    if (!this.isDrawn()) this.redraw();
+  }
+
+  // Returns whether the list has its first rows already, and goes on after them then.
+  isDrawn() {
+    const there = [...this.list.querySelectorAll(".row")].map((row) => Number(row.dataset.number));
+    if (!there.length || !there.every((number_, place) => this.matching[place]?.number === number_)) return false;
+    this.drawn = there.length;
+    this.more.hidden = this.drawn >= this.matching.length;
+    return true;
   }
 
   numbered(row, index) {
@@ -110,12 +120,16 @@ export class CaseList {
     this.order = select("order", null, Object.keys(ORDERS), changed);
     this.count = el("span", { class: "count", role: "status" });
     this.routing = el("button", { type: "button", class: "chip on", hidden: true, onclick: () => this.choose({}) });
+    const before = document.getElementById("search"); // somebody may be typing already
+    if (before) this.search.value = before.value;
+    const typing = before !== null && before === document.activeElement;
     fill(
       document.getElementById("tools"),
       el("h2", {}, "Cases"), this.count, this.search,
       el("div", { class: "chips" }, this.chips, this.routing),
       el("div", { class: "selects" }, this.evaluator, this.agent, this.tag, this.order),
     );
+    if (typing) this.search.focus();
   }
 
   agents() {

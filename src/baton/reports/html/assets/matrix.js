@@ -4,26 +4,26 @@ import { agent, el, number, percent } from "./dom.js";
 
 const MATRIX = 24; // agents that a matrix shows
 
-// Draws the matrix with its measures; `choose` gets the pair of a cell that is clicked.
-export function routingMatrix(routing, choose) {
+// Draws the matrix with its measures; a cell has its place in `routing.matrix`.
+export function routingMatrix(routing) {
   const [agents, left] = chosenAgents(routing);
   const names = agents.map((one) => one.agent);
-  const counts = new Map(routing.matrix.map((cell) => [JSON.stringify([cell.expected, cell.actual]), cell.count]));
-  const most = Math.max(...counts.values());
+  const places = new Map(routing.matrix.map((cell, place) => [JSON.stringify([cell.expected, cell.actual]), place]));
+  const most = Math.max(...routing.matrix.map((cell) => cell.count));
   const cell = (expected, actual) => {
-    const count = counts.get(JSON.stringify([expected, actual])) || 0;
-    if (!count) return el("td", { class: "cell none" }, "·");
+    const place = places.get(JSON.stringify([expected, actual]));
+    if (place === undefined) return el("td", { class: "cell none" }, "·");
+    const { count } = routing.matrix[place];
     const button = el(
       "button",
       {
         type: "button",
-        class: "cell " + (expected === actual ? "right" : "wrong"),
+        class: "cell " + (expected === actual ? "right" : "wrong") + " heat-" + Math.ceil(10 * Math.sqrt(count / most)),
         title: "expected " + (expected || "nobody") + ", went to " + (actual || "nobody"),
-        onclick: () => choose({ routing: [expected, actual] }),
+        "data-cell": place,
       },
       number(count),
     );
-    button.style.setProperty("--heat", (0.18 + 0.82 * Math.sqrt(count / most)).toFixed(2));
     return el("td", {}, button);
   };
   const nobody = (side) => routing.matrix.some((one) => one[side] === null);

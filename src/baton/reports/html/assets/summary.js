@@ -49,6 +49,7 @@ function turnTheme() {
 }
 
 export function showSummary(told, choose) {
+  chooses(told, choose);
   const callouts = [
     ...told.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
     ...told.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
@@ -60,19 +61,32 @@ export function showSummary(told, choose) {
     el(
       "div",
       { class: "cards" },
-      el("div", { class: "column" }, evaluatorsCard(told, choose), spentCard(told.spent)),
-      routingCard(told.routing, choose),
+      el("div", { class: "column" }, evaluatorsCard(told), spentCard(told.spent)),
+      routingCard(told.routing),
     ),
   );
+}
+
+// Tells `choose` which cases are asked for in the summary that is drawn.
+export function chooses(told, choose) {
+  document.getElementById("summary").onclick = (event) => {
+    const button = event.target.closest("[data-cell], [data-evaluator], [data-all]");
+    if (!button) return;
+    const { cell, evaluator } = button.dataset;
+    if (cell !== undefined) {
+      const { expected, actual } = told.routing.matrix[Number(cell)];
+      choose({ routing: [expected, actual] });
+    } else choose(evaluator === undefined ? {} : { evaluator: told.evaluators[Number(evaluator)].name });
+  };
 }
 
 function card(title, name, ...children) {
   return el("section", { class: "card " + name }, el("h2", {}, title), children);
 }
 
-function evaluatorsCard(told, choose) {
-  const rows = told.evaluators.map((one) => counted(one.name, one, () => choose({ evaluator: one.name })));
-  rows.push(counted("all cases", told.cases, () => choose({}), "total"));
+function evaluatorsCard(told) {
+  const rows = told.evaluators.map((one, place) => counted(one.name, one, { "data-evaluator": place }));
+  rows.push(counted("all cases", told.cases, { "data-all": "" }, "total"));
   const titles = ["", "", "pass rate", "passed", "failed", "error", "skipped"];
   return card(
     "Evaluators",
@@ -90,7 +104,7 @@ function evaluatorsCard(told, choose) {
   );
 }
 
-function counted(name, counts, onclick, kind) {
+function counted(name, counts, asks, kind) {
   const figures = ["passed", "failed", "error", "skipped"].map((status) =>
     el("td", { class: "figure " + (counts[status] ? status : "none") }, number(counts[status])),
   );
@@ -98,15 +112,15 @@ function counted(name, counts, onclick, kind) {
   return el(
     "tr",
     { class: kind },
-    el("th", { scope: "row" }, el("button", { type: "button", class: "plain", onclick, dir: "auto" }, name)),
+    el("th", { scope: "row" }, el("button", { type: "button", class: "plain", ...asks, dir: "auto" }, name)),
     el("td", { class: "wide" }, bar(counts)),
     el("td", { class: "figure rate" }, percent(counts.passed, judged)),
     figures,
   );
 }
 
-function routingCard(routing, choose) {
-  return routing && card("Routing", "routing", routingMatrix(routing, choose));
+function routingCard(routing) {
+  return routing && card("Routing", "routing", routingMatrix(routing));
 }
 
 function spentCard(spent) {
