@@ -4,7 +4,7 @@ import base64
 import binascii
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -97,13 +97,29 @@ class UsageMetadata(msgspec.Struct, kw_only=True):
 
 
 class InvocationEvent(Wire, kw_only=True):
-    """One event of a saved session."""
+    """One event of a saved session; what else an :class:`Event` has is never in it."""
 
     author: str
     content: WireContent | None = None
     grounding_metadata: Any = None
     usage_metadata: UsageMetadata | None = None
     model_version: str | None = None
+
+    timestamp: ClassVar[None] = None
+    partial: ClassVar[None] = None
+    branch: ClassVar[None] = None
+    node_info: ClassVar[None] = None
+    actions: ClassVar[None] = None
+    long_running_tool_ids: ClassVar[None] = None
+    error_code: ClassVar[None] = None
+    error_message: ClassVar[None] = None
+    error: ClassVar[None] = None
+    detail: ClassVar[None] = None
+    output: ClassVar[None] = None
+    citation_metadata: ClassVar[None] = None
+    input_transcription: ClassVar[None] = None
+    output_transcription: ClassVar[None] = None
+    isolation_scope: ClassVar[None] = None
 
 
 class IntermediateData(Wire, kw_only=True):
@@ -340,6 +356,9 @@ class Event(Wire, kw_only=True):
     interaction_id: Any = None
     environment_id: Any = None
     isolation_scope: Any = None
+
+
+AnyEvent = Event | InvocationEvent
 
 
 class SessionFile(Wire, kw_only=True):

@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 
 from baton.formats.adk import (
+    AnyEvent,
     EvalCase,
     Event,
     Invocation,
+    InvocationEvent,
     Part,
     SessionFile,
     SessionInput,
@@ -71,26 +73,38 @@ def read_conversation(
         torn = wire.torn and number == len(groups)
         another = invocation in first_of_sessions
         read_turn(session, invocation or f"turn{number}", events, torn, another_session=another)
-    turns = session.builder.finish()
     note_tools(session.builder, app_details)
-    trace = Trace(
+    trace = _finished(session, id_, source, case, state, begins, [*wire.dropped, *dropped])
+    trace.unknown = [*_NEVER_TOLD, *untold, *trace.unknown]
+    for turn in trace.turns:
+        _name_unknown_in(turn)
+    return trace
+
+
+def _finished(
+    session: Session,
+    id_: str,
+    source: Source,
+    case: str | None,
+    state: dict[str, Any] | None,
+    begins: SessionInput | None,
+    dropped: list[Dropped],
+) -> Trace:
+    """Return the trace of a session whose turns have been read."""
+    turns = session.builder.finish()
+    return Trace(
         schema_version=SCHEMA_VERSION,
         id=id_,
         case=case,
         source=source,
         turns=turns,
-        agents=catalog,
+        agents=session.catalog,
         state=state,
         usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
-        unknown=[*_NEVER_TOLD, *untold],
-        dropped=[*wire.dropped, *dropped],
+        unknown=["state"] if state is None else [],
+        dropped=dropped,
         attributes={**session.builder.attributes(), **session_attributes(begins)},
     )
-    if state is None:
-        trace.unknown.append("state")
-    for turn in turns:
-        _name_unknown_in(turn)
-    return trace
 
 
 def _rewritten(events: list[Event]) -> bool:
@@ -135,11 +149,12 @@ def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
         if event.invocation_id is not None or event.author is not None:
             last = event.invocation_id
         groups.setdefault(last, []).append(event)
-    return [
-        (invocation, group)
-        for invocation, group in groups.items()
-        if any(event.author is None or not is_bookkeeping(event) for event in group)
-    ]
+    return [group for group in groups.items() if _has_content(group[1])]
+
+
+def _has_content(events: Iterable[AnyEvent]) -> bool:
+    """Return whether an invocation is more than bookkeeping."""
+    return any(event.author is None or not is_bookkeeping(event) for event in events)
 
 
 def _name_unknown_in(turn: Turn) -> None:
@@ -187,21 +202,26 @@ def recorded_case(
         return read_stated(case, extra_keys, id_, source, catalog)
     if not all(kept):
         return _read_mixed(case, extra_keys, id_, source, catalog)
-    events: list[Event] = []
-    for number, turn in enumerate(case.conversation or (), 1):
-        events += _turn_events(turn, turn.invocation_id or f"turn{number}")
-    return read_conversation(
-        Wire(events, dropped_keys(extra_keys)),
-        id_=id_,
-        source=source,
-        catalog=catalog,
-        case=case.eval_id,
-        state=case.final_session_state or None,
-        untold=_NO_TIMES,
-        app_details=details_of(case),
-        begins=case.session_input,
-        branches=False,
-    )
+    session = Session(catalog, branches=False)
+    groups: dict[str, list[InvocationEvent]] = {}
+    for number, wire in enumerate(case.conversation or (), 1):
+        groups.setdefault(wire.invocation_id or f"turn{number}", []).extend(_turn_events(wire))
+    for invocation, events in groups.items():
+        if _has_content(events):
+            read_turn(session, invocation, events)
+    trace = _of_case(session, case, id_, source, dropped_keys(extra_keys))
+    trace.unknown = [*_NEVER_TOLD, *_NO_TIMES, *trace.unknown]
+    for turn in trace.turns:
+        _name_unknown_in(turn)
+    return trace
+
+
+def _of_case(
+    session: Session, case: EvalCase, id_: str, source: Source, dropped: list[Dropped]
+) -> Trace:
+    note_tools(session.builder, details_of(case))
+    state, begins = case.final_session_state or None, case.session_input
+    return _finished(session, id_, source, case.eval_id, state, begins, dropped)
 
 
 def _has_events(turn: Invocation) -> bool:
@@ -218,34 +238,16 @@ def _read_mixed(
     """
     session = Session(catalog, branches=False)
     stated: list[Turn] = []
-    dropped = dropped_keys(extra_keys)
     for number, wire in enumerate(case.conversation or ()):
         if not _has_events(wire):
             stated.append(read_stated_turn(case, number, session.builder, source))
             continue
         invocation = wire.invocation_id or f"turn{number + 1}"
-        events, lost = _whole_events(list(_turn_events(wire, invocation)))
-        dropped += lost
-        read_turn(session, invocation, events)
-    turns = session.builder.finish()
-    note_tools(session.builder, details_of(case))
+        read_turn(session, invocation, list(_turn_events(wire)))
     of_events = {*_NEVER_TOLD, *_NO_TIMES}
-    trace = Trace(
-        schema_version=SCHEMA_VERSION,
-        id=id_,
-        case=case.eval_id,
-        source=source,
-        turns=turns,
-        agents=catalog,
-        state=case.final_session_state or None,
-        usage=sum_usage([run.usage for turn in turns for run in turn.runs]),
-        unknown=[name for name in NOT_STATED if name in of_events],
-        dropped=dropped,
-        attributes={**session.builder.attributes(), **session_attributes(case.session_input)},
-    )
-    if not case.final_session_state:
-        trace.unknown.append("state")
-    for turn in turns:
+    trace = _of_case(session, case, id_, source, dropped_keys(extra_keys))
+    trace.unknown = [*(name for name in NOT_STATED if name in of_events), *trace.unknown]
+    for turn in trace.turns:
         if turn in stated:
             _name_in_objects(turn, [name for name in NOT_STATED if name not in of_events])
         else:
@@ -270,29 +272,21 @@ def _name_in_objects(turn: Turn, names: Iterable[str]) -> None:
                 each.unknown.append(field)
 
 
-def _turn_events(turn: Invocation, invocation: str) -> Iterator[Event]:
-    said = as_content(turn.user_content, "user")
-    yield Event(invocation_id=invocation, author="user", content=said)
-    kept = (turn.intermediate_data.invocation_events if turn.intermediate_data else None) or []
+def _turn_events(turn: Invocation) -> Iterator[InvocationEvent]:
+    """Yield the events of a turn, what the user said and the final response among them."""
+    yield InvocationEvent(author="user", content=as_content(turn.user_content, "user"))
+    kept = turn.intermediate_data.invocation_events if turn.intermediate_data else None
+    if not kept:
+        return
+    *before, last = kept
+    yield from before
     final = as_content(turn.final_response, "model")
-    for number, event in enumerate(kept, 1):
-        content = event.content
-        if number == len(kept) and not (content and content.parts):
-            content, final = final, None
-        yield Event(
-            invocation_id=invocation,
-            author=event.author,
-            content=content,
-            usage_metadata=event.usage_metadata,
-            model_version=event.model_version,
-            grounding_metadata=event.grounding_metadata,
-        )
-    if (
-        final is not None
-        and kept
-        and not (kept[-1].content and kept[-1].content.text() == final.text())
-    ):
-        yield Event(invocation_id=invocation, author=kept[-1].author, content=final)
+    if not (last.content and last.content.parts):
+        yield msgspec.structs.replace(last, content=final)
+        return
+    yield last
+    if final is not None and last.content.text() != final.text():
+        yield InvocationEvent(author=last.author, content=final)
 
 
 def as_content(wire: WireContent | str | None, role: str) -> WireContent | None:

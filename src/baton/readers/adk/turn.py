@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from baton.formats.adk import TRANSFER_TOOL, Actions, Event, FunctionCall, FunctionResponse, Part
+from baton.formats.adk import (
+    TRANSFER_TOOL,
+    Actions,
+    AnyEvent,
+    FunctionCall,
+    FunctionResponse,
+    Part,
+)
 from baton.model import AgentRun, Content, Dispatch, Said, ToolCall, Turn
 from baton.model.trace import TurnStatus
 from baton.readers.builder import TraceBuilder, ends_early, not_before
@@ -44,6 +51,7 @@ class Session:
     """
 
     def __init__(self, catalog: Catalog, *, whole: bool = False, branches: bool = True) -> None:
+        self.catalog = catalog
         self.builder = TraceBuilder(catalog)
         self.branches = branches
         self.history = History(catalog, whole=whole and branches)
@@ -80,7 +88,7 @@ class Lanes:
         self._before_fan_out: AgentRun | None = None
         self._group: int | None = None
 
-    def origin(self, event: Event, expected: str | None) -> Origin:
+    def origin(self, event: AnyEvent, expected: str | None) -> Origin:
         """Place an event; ``expected`` is the agent that control was last handed to."""
         path = (event.node_info.path if event.node_info is not None else None) or None
         if path is None and not event.branch:
@@ -138,7 +146,7 @@ class Lanes:
 def read_turn(
     session: Session,
     id_: str,
-    events: list[Event],
+    events: Sequence[AnyEvent],
     torn: bool = False,
     another_session: bool = False,
 ) -> Turn:
@@ -149,7 +157,7 @@ def read_turn(
     return reader.finish(torn)
 
 
-def is_bookkeeping(event: Event) -> bool:
+def is_bookkeeping(event: AnyEvent) -> bool:
     """Return whether an event is only bookkeeping: state changes or agent ends without content."""
     return not (
         (event.content and event.content.parts)
@@ -170,7 +178,7 @@ class _TurnReader:
     """
 
     def __init__(
-        self, session: Session, id_: str, events: list[Event], *, another_session: bool
+        self, session: Session, id_: str, events: Sequence[AnyEvent], *, another_session: bool
     ) -> None:
         self._session = session
         self._builder = session.builder
@@ -187,7 +195,7 @@ class _TurnReader:
         self._error: str | None = None
         self._cut = False
 
-    def read(self, event: Event) -> None:
+    def read(self, event: AnyEvent) -> None:
         if event.timestamp is not None:
             turn = self._turn
             turn.started = min(turn.started or event.timestamp, event.timestamp)
@@ -227,7 +235,7 @@ class _TurnReader:
         last = self._transfers[-1] if self._transfers else None
         return last if last is not None and not last.runs else None
 
-    def _read_error_frame(self, event: Event) -> None:
+    def _read_error_frame(self, event: AnyEvent) -> None:
         """Read the error frame that a server sends instead of an event."""
         frame = event.error if event.error is not None else event.detail
         message = event.error_message or (None if frame is None else str(frame))
@@ -237,7 +245,7 @@ class _TurnReader:
         if self._turn.runs and self._pending() is None:
             self._turn.runs[-1].status, self._turn.runs[-1].error = "failed", message
 
-    def _read_user(self, event: Event) -> None:
+    def _read_user(self, event: AnyEvent) -> None:
         parts = (event.content.parts if event.content else None) or []
         for part in parts:
             if part.function_response is not None:
@@ -253,7 +261,7 @@ class _TurnReader:
             before = self._turn.input
             self._turn.input = heard if before is None else _joined(before, heard)
 
-    def _read_agent(self, event: Event) -> None:
+    def _read_agent(self, event: AnyEvent) -> None:
         # Only a path can name an agent that is not the author, so only then is this looked at.
         pending = self._pending() if event.node_info is not None else None
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
@@ -293,7 +301,7 @@ class _TurnReader:
             self._error = event.error_message or event.error_code or ""
             run.status, run.error = "failed", self._error
 
-    def _run(self, origin: Origin, event: Event) -> AgentRun:
+    def _run(self, origin: Origin, event: AnyEvent) -> AgentRun:
         due = None
         for transfer in self._transfers:
             if not transfer.runs and transfer.to_agent == origin.agent:
@@ -338,7 +346,7 @@ class _TurnReader:
             run.inside.insert(0, dispatch.to_agent)
         return dispatch
 
-    def _say(self, run: AgentRun, event: Event, parts: list[Part], final: bool) -> None:
+    def _say(self, run: AgentRun, event: AnyEvent, parts: list[Part], final: bool) -> None:
         thoughts = [part for part in parts if part.thought]
         said = said_content([part for part in parts if not part.thought] if thoughts else parts)
         if not said and event.output is not None:
@@ -356,7 +364,7 @@ class _TurnReader:
             run.output = self._turn.output = said
             self._error = None
 
-    def _read_calls(self, run: AgentRun, wires: list[FunctionCall], event: Event) -> None:
+    def _read_calls(self, run: AgentRun, wires: list[FunctionCall], event: AnyEvent) -> None:
         """Read the calls of one event; several to agents were issued together."""
         group = None
         if len(wires) > 1 and sum(self._is_agent(wire.name, run) for wire in wires) > 1:
@@ -396,7 +404,7 @@ class _TurnReader:
         return dispatch
 
     def _delegate(
-        self, opened: OpenCall, arguments: dict[str, Any], event: Event, group: int | None
+        self, opened: OpenCall, arguments: dict[str, Any], event: AnyEvent, group: int | None
     ) -> None:
         """Open the run behind an AgentTool, of which only the call and its answer are seen."""
         agent, run = opened.call.name, opened.run
@@ -423,7 +431,7 @@ class _TurnReader:
             if about in self._session.calls:
                 self._session.calls[about].call.status = "waiting"
 
-    def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: Event) -> None:
+    def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: AnyEvent) -> None:
         """Read the answers of one event, matched with their calls by id."""
         actions, paused = _NO_ACTIONS, _NONE_PAUSED
         if event.actions is not None:
@@ -451,7 +459,7 @@ class _TurnReader:
                 )
             self._settle(opened, wire, event)
 
-    def _settle(self, opened: OpenCall, wire: FunctionResponse, event: Event) -> None:
+    def _settle(self, opened: OpenCall, wire: FunctionResponse, event: AnyEvent) -> None:
         call, dispatch, error = opened.call, opened.dispatch, error_of(wire.response)
         if error and call.status == "waiting" and wire.id in self._session.asked_about.values():
             call.status, call.refused_by = "refused", "user"
