@@ -151,10 +151,13 @@ def _input(wire: WireContent | str | None) -> Content:
 
 def _content(wire: WireContent | str | None) -> Content | None:
     """Return a text; ``""`` if a part states it, ``None`` if nothing is stated."""
-    if isinstance(wire, WireContent):
+    if not isinstance(wire, WireContent):
+        return None if wire is None else Content(text=wire)
+    text = wire.text()
+    if text is None:
         stated = any(part.text is not None and not part.thought for part in wire.parts or ())
-        wire = wire.text() or ("" if stated else None)
-    return None if wire is None else Content(text=wire)
+        return Content(text="") if stated else None
+    return Content(text=text)
 
 
 def _tool_calls(data: IntermediateData | None) -> list[ExpectedToolCall] | None:
@@ -172,9 +175,8 @@ def _tool_calls(data: IntermediateData | None) -> list[ExpectedToolCall] | None:
 
 
 def _visits(data: IntermediateData | None) -> list[ExpectedVisit] | None:
-    pairs = [
-        author_pair(record) for record in (data.intermediate_responses if data else None) or ()
-    ]
+    records = (data.intermediate_responses if data else None) or ()
+    pairs = [author_pair(record) for record in records if isinstance(record, list)]
     visits = [ExpectedVisit(agent=pair[0], says=pair[1]) for pair in pairs if pair and pair[1]]
     return visits or None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
@@ -54,9 +55,10 @@ def in_best_order(expected: Sequence[str | AnyOrder], actual: Sequence[str]) -> 
     No other order gives a longer common subsequence of the two. Takes O(len(expected) *
     len(actual) ** 2) if there are any-order names.
     """
+    names = [one for one in expected if isinstance(one, str)]
+    if len(names) == len(expected):  # the usual case
+        return names
     groups = [[one] if isinstance(one, str) else one.any_order for one in expected]
-    if all(len(group) == 1 for group in groups):
-        return [name for (name,) in groups]
     best = [0] * (len(actual) + 1)
     begins: list[list[int]] = []
     for group in groups:
@@ -289,10 +291,10 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         details = AgentChainDetails(
             average_score=average,
             all_expected_present=not any(match.missing for match in matches),
-            all_expected_agents=_union(match.expected for match in matches),
-            all_actual_agents=_union(match.actual for match in matches),
-            agents_missing=_union(match.missing for match in matches),
-            agents_extra=_union(match.extra for match in matches),
+            all_expected_agents=_union([match.expected for match in matches]),
+            all_actual_agents=_union([match.actual for match in matches]),
+            agents_missing=_union([match.missing for match in matches]),
+            agents_extra=_union([match.extra for match in matches]),
             failed_turns=[m.index for m in matches if not passes(m.score, self.threshold)],
             invocation_results=[match.in_details() for match in matches],
             fix=(self._fix(wrong) if failed and not is_broken else None) or msgspec.UNSET,
@@ -359,4 +361,4 @@ def _arrow(names: Sequence[str]) -> str:
 
 
 def _union(lists: Iterable[list[str]]) -> list[str]:
-    return list(dict.fromkeys(name for names in lists for name in names))
+    return list(dict.fromkeys(itertools.chain.from_iterable(lists)))

@@ -156,12 +156,14 @@ class Details(msgspec.Struct, kw_only=True):
         names, values_of = _fields_of(self.__class__)
         for name, value in zip(names, values_of(self), strict=True):
             kind = type(value)
+            if kind is list and value:
+                kind = type(value[0])
             if kind in _PLAIN:  # most are
                 mapping[name] = value
-            elif kind is list:
-                if value and isinstance(value[0], Details):
+            elif value.__class__ is list:
+                if issubclass(kind, Details):
                     mapping[name] = [each.mapping() for each in value]
-                elif value and isinstance(value[0], msgspec.Struct):
+                elif issubclass(kind, msgspec.Struct):
                     mapping[name] = msgspec.to_builtins(value)
                 else:
                     mapping[name] = value
@@ -170,7 +172,7 @@ class Details(msgspec.Struct, kw_only=True):
         return mapping
 
 
-_PLAIN = frozenset({bool, int, float, str, NoneType})
+_PLAIN = frozenset({bool, int, float, str, NoneType, list, dict})
 
 
 @cache

@@ -242,20 +242,21 @@ def stated_agents(data: IntermediateData | None) -> list[str] | None:
 def _from_responses(records: list[Any]) -> list[str]:
     chain: list[str] = []
     for record in records:
-        pair = author_pair(record)
-        if pair is not None:
-            if pair[0] != "user" and (not chain or chain[-1] != pair[0]):
-                chain.append(pair[0])
-        elif isinstance(record, dict):
-            if record.get("type") == "agent_transfer":
+        if isinstance(record, dict):
+            kind = record.get("type")
+            if kind == "agent_transfer":
                 opener = record.get("from_agent")
                 if opener is not None and not chain:
                     chain.append(_name(opener, "from_agent"))
                 if record.get("to_agent") is not None:
                     chain.append(_name(record["to_agent"], "to_agent"))
-            elif record.get("type") not in ("function_call", "function_response"):
+            elif kind not in ("function_call", "function_response"):
                 if record.get("agent_name") is not None:
                     chain.append(_name(record["agent_name"], "agent_name"))
+            continue
+        pair = author_pair(record)
+        if pair is not None and pair[0] != "user" and (not chain or chain[-1] != pair[0]):
+            chain.append(pair[0])
     return chain
 
 

@@ -8,10 +8,9 @@ order.
 
 from __future__ import annotations
 
-import itertools
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from baton.model import (
@@ -39,20 +38,17 @@ class Ids:
     """Creates ids that are unique in the trace."""
 
     def __init__(self) -> None:
-        self._counters: dict[str, Iterator[int]] = {}
+        self._counts: dict[str, int] = {}
         self._taken: set[str] = set()
 
     def new(self, kind: str, wanted: str | None = None) -> str:
         """Return the source's own id if it is free, else one made of ``kind`` and a number."""
-        if wanted and wanted not in self._taken:
-            id_ = wanted
-        else:
-            counter = self._counters.get(kind)
-            if counter is None:
-                counter = self._counters[kind] = itertools.count(1)
-            id_ = f"{kind}{next(counter)}"
-            while id_ in self._taken:
-                id_ = f"{kind}{next(counter)}"
+        id_ = wanted
+        if not id_ or id_ in self._taken:
+            number = self._counts.get(kind, 0) + 1
+            while (id_ := f"{kind}{number}") in self._taken:
+                number += 1
+            self._counts[kind] = number
         self._taken.add(id_)
         return id_
 

@@ -54,11 +54,18 @@ def equal(expected: Any, actual: Any) -> bool:
     return bool(expected == actual) and _flags_agree(expected, actual)
 
 
+_NESTED = frozenset({dict, list, tuple})
+
+
 def _flags_agree(one: Any, other: Any) -> bool:
     """Return whether equal values have flags in the same places, as true equals 1 in Python."""
     if isinstance(one, dict):
         for key, value in one.items():
-            if type(value) is not str and not _flags_agree(value, other[key]):
+            kind = type(value)
+            if kind in _NESTED:
+                if not _flags_agree(value, other[key]):
+                    return False
+            elif kind is not str and (kind is bool) != (type(other[key]) is bool):
                 return False
         return True
     if isinstance(one, list | tuple):

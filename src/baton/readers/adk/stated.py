@@ -114,8 +114,9 @@ def note_tools(builder: TraceBuilder, app_details: Sequence[Any]) -> None:
     ADK writes ``app_details`` into the invocations that it evaluated, one after the other.
     """
     for number, details in enumerate(app_details):
-        known_of = details if isinstance(details, dict) else {}
-        agents = first(known_of, "agent_details", "agentDetails")
+        if not isinstance(details, dict):
+            continue
+        agents = first(details, "agent_details", "agentDetails")
         for name, known in (agents if isinstance(agents, dict) else {}).items():
             agent = known if isinstance(known, dict) else {}
             declared = first(agent, "tool_declarations", "toolDeclarations")
