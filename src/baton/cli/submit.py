@@ -69,7 +69,7 @@ def submit_command(
         Wait until it has finished.
     """
     showing.begin()
-    if reports != NONE and not wait:
+    if vars(reports) != vars(NONE) and not wait:
         raise InputError("a report needs --wait: without it there are no results yet")
     if not targets and conversations is None:
         raise InputError("name the cases or recordings to send, or give --conversations FILTER")
