@@ -43,8 +43,9 @@ class Ids:
 
     def new(self, kind: str, wanted: str | None = None) -> str:
         """Return the source's own id if it is free, else one made of ``kind`` and a number."""
-        id_ = wanted
-        if not id_ or id_ in self._taken:
+        if wanted and wanted not in self._taken:
+            id_ = wanted
+        else:
             number = self._counts.get(kind, 0) + 1
             while (id_ := f"{kind}{number}") in self._taken:
                 number += 1
