@@ -16,7 +16,10 @@ DATA = Path(__file__).parent.parent / "data"
     [
         ("seeds/accelerator/single_agent.json", "dataset (strands), 1 case, 1 turn"),
         ("seeds/accelerator/swarm.json", "dataset (strands), 1 case, 1 turn"),
-        ("seeds/accelerator/evaluator_config.yaml", "config, evaluators by what cases state"),
+        (
+            "seeds/accelerator/evaluator_config.yaml",
+            "config, evaluators chosen by what cases state",
+        ),
         ("strands/experiment.json", "dataset (strands), 2 cases, 2 turns"),
         ("strands/report_session.json", "4 traces, 4 turns"),
         ("strands/swarm_state.json", "1 trace, 1 turn"),

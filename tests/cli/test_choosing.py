@@ -94,7 +94,7 @@ def test_score_leaves_other_cases_and_their_recordings_alone(baton: Run, desk: P
     none = baton(*line, "-k", "nothing")
     assert (none.code, none.err) == (
         2,
-        "baton: no case of 5 is left by -k nothing; ids are c000, c001, c002, c003, c004\n",
+        "baton: none of 5 cases matches -k nothing; ids are c000, c001, c002, c003, c004\n",
     )
 
 
@@ -115,7 +115,7 @@ def test_score_repeats_what_did_not_pass_without_any_path(baton: Run, desk: Path
     assert baton("score", "--lf").code == 0
     nothing = baton("score", "--lf")
     assert nothing.code == 2
-    assert "no case of 5 is left by --lf" in nothing.err
+    assert "none of 5 cases matches --lf" in nothing.err
 
 
 def test_what_a_config_chose_is_named_again(baton: Run, desk: Path) -> None:

@@ -40,7 +40,7 @@ MISTAKES = {
     "an unknown case": (["score", RUN, "-d", f"{CASES}:refnd"], "no case `refnd`; did you mean"),
     "a keyword that fits nothing": (
         ["score", RUN, "-d", CASES, "-k", "nothing"],
-        "no case of 5 is left by -k nothing; ids are refund, ",
+        "none of 5 cases matches -k nothing; ids are refund, ",
     ),
     "a bad expression of keywords": (["score", RUN, "-d", CASES, "-k", "a and"], "a word is"),
     "a judge without its provider": (

@@ -88,7 +88,7 @@ def test_a_dataset_among_the_recordings_is_the_dataset(
 ) -> None:
     outcome = baton("score", *words)
     assert outcome.code == 0, outcome
-    assert "cases.yaml: is taken as a dataset" in outcome.err
+    assert "cases.yaml: is used as a dataset" in outcome.err
 
 
 def test_an_eval_set_beside_a_recording_is_its_dataset_and_alone_a_recording(
@@ -96,10 +96,10 @@ def test_an_eval_set_beside_a_recording_is_its_dataset_and_alone_a_recording(
 ) -> None:
     (folder / "set.evalset.json").write_text(json.dumps(EVAL_SET))
     beside = baton("score", "refund.sse", "set.evalset.json", "-c", "strict.json")
-    assert "set.evalset.json: is taken as a dataset" in beside.err
+    assert "set.evalset.json: is used as a dataset" in beside.err
     both = baton("score", "refund.sse", "set.evalset.json", "-d", "cases.yaml")
-    assert "taken as" not in both.err
-    assert "taken as" not in baton("score", "set.evalset.json").err
+    assert "used as" not in both.err
+    assert "used as" not in baton("score", "set.evalset.json").err
 
 
 def test_a_plus_adds_an_evaluator_to_what_is_asked_for_otherwise(baton: Run, folder: Path) -> None:

@@ -183,7 +183,7 @@ def test_folders_that_cannot_be_gone_on_with_say_why(baton: Run, folder: Path) -
     baton("eval")
     baton("score", made(folder))
     assert "does not say how it was made" in baton("eval", "--resume", made(folder)).err
-    assert "--force goes with --resume" in baton("eval", "--force").err
+    assert "--force needs --resume" in baton("eval", "--force").err
 
 
 def test_only_what_did_not_pass_is_played_in_a_new_evaluation(baton: Run, folder: Path) -> None:
@@ -199,7 +199,7 @@ def test_only_what_did_not_pass_is_played_in_a_new_evaluation(baton: Run, folder
     assert made(folder) != first
     (folder / "c3.wrong").unlink()
     assert statuses(baton("eval", "--only-failed", made(folder), "--json")) == {"c3": "passed"}
-    assert "nothing is left" in baton("eval", "--only-failed", made(folder)).err
+    assert "nothing to play" in baton("eval", "--only-failed", made(folder)).err
 
 
 def test_a_gate_asks_some_of_the_cases_only_what_is_about_them(baton: Run, folder: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_gate_asks_some_of_the_cases_only_what_is_about_them(baton: Run, folde
     again = baton("eval", "--only-failed", first)
     assert again.code == 1
     assert "must pass: c3" in again.out
-    assert "not asked of these: `must_pass: c0`, `regression`" in again.err
+    assert "are not checked here: `must_pass: c0`, `regression`" in again.err
     (folder / "c3.wrong").unlink()
     assert baton("eval", "--only-failed", first).code == 0
 

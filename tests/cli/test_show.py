@@ -167,7 +167,7 @@ def test_check_looks_at_every_file_of_a_folder(
     assert good.code == 0, good.err
     assert "baton.yaml: config, 1 evaluator" in good.out
     assert "refund.sse: 1 trace, 1 turn" in good.out
-    assert "ghost.run.500.txt: nothing that Baton reads" in good.err
+    assert "ghost.run.500.txt: not a file that Baton reads" in good.err
     (tmp_path / "f").mkdir()
     assert baton("check", "f").code == 2
     (tmp_path / "f" / "c.yaml").write_text("evaluators: [{type: agent_chian}]\n")

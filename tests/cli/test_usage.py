@@ -108,7 +108,7 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
     (tmp_path / "cases.yaml").write_text(CASES)
     file = tmp_path / "baton.yaml"
     file.write_text("dataset: cases.yaml\nrepeat: 2\n")
-    assert "config, evaluators by what cases state" in baton("check", file).out
+    assert "config, evaluators chosen by what cases state" in baton("check", file).out
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
     [
         (["score", "app.py"], "is a program, not a recording: `baton record -- python app.py`"),
         (["show", "app.py"], "`baton eval app.py:FUNCTION DATASET` plays it"),
-        (["show", "s3://bucket/runs"], "s3://bucket/runs: is an address, which only `baton score`"),
+        (["show", "s3://bucket/runs"], "s3://bucket/runs: only `baton score` reads addresses"),
         (["check", "gone.yaml"], "gone.yaml: providers[0].target: no module `gone_agents`"),
         (["check", "file.yaml"], "gone.py: no such file"),
     ],

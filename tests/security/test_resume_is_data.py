@@ -83,7 +83,7 @@ def test_a_folder_does_not_choose_who_plays(
     says(made, target=target)
     code, err = run("eval", option, made)
     assert code == 2
-    assert "a folder does not choose what is run" in err
+    assert "a folder cannot choose what is run" in err
     assert f"{option} {made}" in err
     assert not Path("ran").exists()
 

@@ -202,7 +202,7 @@ def test_what_takes_no_conversations_of_a_server_says_so(
 ) -> None:
     with api(store) as url:
         assert main(["export", address(url), "-o", "x.pb"]) == 2
-        assert "go to FILE.jsonl or FILE.json" in capsys.readouterr().err
+        assert "can only be written to FILE.jsonl or FILE.json" in capsys.readouterr().err
         assert main(["export", address(url), "-o", "x.jsonl", "--only", "results"]) == 2
         assert "it has no evaluations" in capsys.readouterr().err
         assert main(["export", address(url), "-o", "x.jsonl"]) == 2

@@ -95,7 +95,7 @@ def test_a_state_is_kept_with_who_gave_it_and_muted_ones_are_left_out(store: Sto
         assert list(server.issues()) == []
         assert [o.state for o in server.issues(all=True)] == ["muted"]
         assert [o.state for o in server.issues(state="muted")] == ["muted"]
-        with pytest.raises(InputError, match="a version goes with `fixed`"):
+        with pytest.raises(InputError, match="a version is only allowed with `fixed`"):
             server.mark_issue(one.key, "open", version="v2")
         with pytest.raises(InputError, match="regressed"):
             server.mark_issue(one.key, "regressed")

@@ -409,7 +409,7 @@ def test_criteria_that_name_functions_or_have_no_cases_are_refused(
     elsewhere = tmp_path / "other" / "more.evalset.json"
     elsewhere.write_bytes(msgspec.json.encode(EVAL_SET))
     mixed = baton(*line, cases_of, elsewhere)
-    assert "only some cases lie beside this test_config.json" in mixed.err
+    assert "only some cases are beside this test_config.json" in mixed.err
 
 
 def test_criteria_choose_no_judge_of_a_server() -> None:

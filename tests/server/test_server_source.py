@@ -94,7 +94,7 @@ def test_what_a_server_refuses_or_does_not_have_is_reported(
         assert "\n" not in err.rstrip("\n")
 
     with api(store) as url:
-        said("has no such conversation that is complete", url, "?to=nobody")
+        said("has no complete conversation that matches", url, "?to=nobody")
         said("retention deleted 1 more", url, "?until=2026-01-01")
         said("there is no project `shop`", url, "/shop")
         said("did you mean `agent`", url, "?agnet=x")
@@ -168,4 +168,4 @@ def test_what_plays_cases_says_what_makes_them_of_conversations(
 ) -> None:
     for words in (["agents:reply", "server://localhost"], ["a:b", "--dataset", "server://h"]):
         assert main(["watch", *words]) == 2
-        assert "`baton draft` makes cases of conversations" in capsys.readouterr().err
+        assert "`baton draft` makes cases from conversations" in capsys.readouterr().err

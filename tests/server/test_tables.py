@@ -191,7 +191,7 @@ def test_what_cannot_be_written_leaves_what_was_there(
     with api(store) as url:
         assert main(["export", address(url), "--parquet", "out"]) == 0
         before = {file.name: file.read_bytes() for file in Path("out").iterdir()}
-        refused("no such conversation", address(url, "?to=nobody"), "--parquet", "out")
+        refused("no complete conversation", address(url, "?to=nobody"), "--parquet", "out")
         refused("is not a server", "runs.jsonl", "--parquet", "out")
         refused("takes one server", address(url), address(url, "?to=x"), "--parquet", "out")
         refused("not two", address(url), "--parquet", "out", "-o", "x.jsonl")

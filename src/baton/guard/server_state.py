@@ -152,5 +152,5 @@ class ServerStore(State):
         except (NoAnswer, Refused) as error:
             raise StateError(str(error)) from None
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            reason = f"{self._url}{path} answered what cannot be read: {error}"
+            reason = f"the answer of {self._url}{path} is not valid: {error}"
             raise StateError(f"{reason}; is it a server of Baton?") from None

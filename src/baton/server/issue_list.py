@@ -502,7 +502,7 @@ def change_state(
         InputError: a version without ``fixed``; a note that is too long.
     """
     if given.version is not None and given.state != "fixed":
-        raise InputError("a version goes with `fixed`: the one in which it is fixed")
+        raise InputError("a version is only allowed with `fixed`: the one with the fix")
     if given.note is not None and len(given.note) > _NOTE:
         raise InputError(f"a note has up to {_NOTE:,} characters, this one {len(given.note):,}")
     now = time.time() if now is None else now

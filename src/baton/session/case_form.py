@@ -1,6 +1,6 @@
-"""A case as a form: the few fields that people change most, with the keys of its file.
+"""A case as a form with the fields that people change most often.
 
-Fields that the form does not show are kept; as YAML, the whole case can be edited.
+Fields that the form does not show are kept. The whole case can be edited as YAML.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from baton.model import Content, InputError, Problem
 
 
 class TurnForm(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A message, and what is expected of it; empty fields state nothing.
+    """A message and its expectations; empty fields state nothing.
 
-    ``agents`` are separated by ``>``; ``contains`` has one text a line. Both are ``None`` if the
-    dialect or the case has no place for them that a form can show.
+    ``agents`` are separated by ``>``; ``contains`` has one text per line. Both are ``None`` if the
+    dialect has no such field or the case uses a form of it that cannot be shown.
     """
 
     input: str
@@ -98,7 +98,7 @@ def with_form(value: dict[str, Any], form: CaseForm) -> dict[str, Any]:
     """
     before = form_of(value)
     if before is None or len(before.turns) != len(form.turns):
-        raise InputError("this form is not of this case: change it as YAML")
+        raise InputError("this form does not belong to this case: edit the case as YAML")
     new = copy.deepcopy(value)
     state = _state(form.state)
     if dialect_of_case(value) == "own":
@@ -175,7 +175,7 @@ def _get(holder: dict[str, Any], name: str) -> Any:
 
 
 def _text(content: Any) -> str:
-    """Return the text of a message; of several parts, that of the first one that has some."""
+    """Return the text of a message: that of its first part with a text."""
     if isinstance(content, str):
         return content
     parts = (content or {}).get("parts") or ()

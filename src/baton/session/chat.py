@@ -28,10 +28,10 @@ State = Literal["starting", "working", "waiting", "ended", "failed"]
 _MOST = 8
 _IDLE = 900.0
 _ENDING = 3.0
-"""Seconds that the process of an agent has to end by itself."""
+"""Seconds that an agent's process has to end by itself."""
 _MESSAGES = 200
 _LONGEST = 100_000
-"""Characters of a message."""
+"""The maximum length of a message in characters."""
 
 
 class Begin(msgspec.Struct, kw_only=True):
@@ -44,10 +44,10 @@ class Begin(msgspec.Struct, kw_only=True):
 
 
 class Seen(msgspec.Struct, kw_only=True):
-    """Its answer: the record so far, and whether it waits for a message.
+    """The answer of the process: the record so far, and whether it waits for a message.
 
-    ``again``: with each message the agent is played from the first message on, as it only plays
-    whole conversations.
+    ``again``: the agent can only play whole conversations, so that each message plays it again
+    from the first message.
     """
 
     trace: Trace | None = None
@@ -228,7 +228,7 @@ class Chats:
         with self._lock:
             open_ = [each for each in self._chats.values() if each.is_open]
             if len(open_) >= self._most:
-                message = f"{len(open_)} conversations are open, which is the most: end one first"
+                message = f"{len(open_)} conversations are open, the maximum: end one first"
                 raise InputError(message)
             chat = Chat(
                 name, agents[name], Begin(agent="", messages=messages, user=user, state=state or {})
@@ -280,9 +280,9 @@ class Chats:
 _LONGEST_TURN = 3600.0
 """Seconds after which an agent without an answer is ended, whatever its provider allows."""
 _SWEEP = 30.0
-"""Seconds between looks for conversations that nobody uses."""
+"""Seconds between checks for conversations that nobody uses."""
 _KEPT = 20
-"""Conversations that have ended and may still be looked at."""
+"""Ended conversations that are kept for reading."""
 
 
 def _check(messages: list[str]) -> None:

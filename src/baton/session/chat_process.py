@@ -115,7 +115,7 @@ async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
         # An incomplete turn may not be readable at all; the final record has everything.
         with suppress(Exception):
             trace = seen()
-            # The turn itself may be what the program records into.
+            # The program may still be recording into the same turn.
             turn = msgspec.structs.replace(
                 trace.turns[-1], status="incomplete", error=None, ended=None
             )
@@ -129,7 +129,7 @@ async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
 
 
 _STEP = 0.3
-"""Seconds between two looks at what an agent does."""
+"""Seconds between two reports of an agent's work."""
 _GRACE = 2.0
 """Seconds that an agent has to end what it is doing."""
 
@@ -139,7 +139,7 @@ def _turn(message: str) -> ExpectedTurn:
 
 
 def _shown(trace: Any) -> Trace | None:
-    """Return a record without secrets, as every reader and provider's is shown."""
+    """Return a record without secrets, as for all readers and providers."""
     return ON.trace(trace) if isinstance(trace, Trace) else None
 
 

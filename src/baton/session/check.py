@@ -1,4 +1,4 @@
-"""Checks files without running anything: errors in each, and what tests nothing.
+"""Checks files without running anything: finds errors, and cases that test nothing.
 
 Rules of ``baton.lint`` check all files together: cases, their criteria and their app.
 """
@@ -60,14 +60,14 @@ def check(
         files: files and folders, whose type is detected from the content; or conversations of a
             server (``server://HOST/PROJECT``).
         ignore: kinds of warnings to leave out, by the name in their brackets.
-        on_file: takes a line for each file that is valid, as soon as it was read.
-        note: takes what of the files is not read; the logger `baton` warns by default.
+        on_file: called with a line for each valid file, as soon as it was read.
+        note: called with notes on files that are not read; by default the logger `baton` warns.
 
     Returns:
         Problems, and warnings about valid files that do not test what was meant.
 
     Raises:
-        InputError: no file is named, or no kind of warning is called so.
+        InputError: no file is named, or no kind of warning has such a name.
     """
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     if not some:
@@ -92,7 +92,7 @@ def check(
 def _check_folder(
     folder: Path, seen: dict[Kind, list[Path]], on_file: Note, note: Note
 ) -> list[Problem]:
-    """Check every file of a folder; one that is nothing Baton reads is noted."""
+    """Check every file of a folder; add a note for each file that Baton does not read."""
     problems: list[Problem] = []
     apps = [read_app(app) for app in apps_below(folder)]
     for app in apps:
@@ -110,12 +110,12 @@ def _check_folder(
             count += 1
         except InputError as error:
             if error.problems[0].message in (NOT_A_TRACE, EMPTY):
-                note(f"{file}: nothing that Baton reads")
+                note(f"{file}: not a file that Baton reads")
             else:
                 problems += error.problems
     problems += outside(links)
     if not count and not problems:
-        problems.append(Problem(file=str(folder), message="holds nothing that Baton reads"))
+        problems.append(Problem(file=str(folder), message="contains no file that Baton reads"))
     return problems
 
 
@@ -170,12 +170,12 @@ def _check_config(file: Path) -> str:
                 place = f"providers[{index}].target"
                 raise InputError(Problem(file=config.file, path=place, message=missing))
     if config.evaluators is None:
-        return "config, evaluators by what cases state"
+        return "config, evaluators chosen by what cases state"
     return f"config, {counted(len(config.plan.evaluators), 'evaluator')}"
 
 
 def _scope_of(seen: Seen, folders: Sequence[Path]) -> Scope:
-    """Read once more what was checked; files with errors have been reported and are left out."""
+    """Read the checked files again, without those with errors, which were reported."""
     configs = [config for file in seen.get("config", ()) if (config := _config(file))]
     reader = _Reader(folders, configs)
     agents, functions = _agents(
@@ -215,7 +215,7 @@ class _Reader:
 
     @property
     def apps(self) -> list[App]:
-        """All apps that were named, or are in a folder that was."""
+        """All apps that were named or are in a named folder."""
         return [*self._named, *(app for app in self._below if app not in self._named)]
 
     def alone(self, file: Path) -> CaseFile | None:
@@ -250,7 +250,7 @@ class _Reader:
         return case_files
 
     def criteria(self, file: Path, cases: Sequence[CaseFile]) -> CriteriaFile | None:
-        """Return criteria with what they score: what is beside them, or else was named.
+        """Return criteria with the cases they score: those in their folder, else the named ones.
 
         ``None`` when the file is not JSON.
         """
@@ -271,7 +271,7 @@ class _Reader:
         self, file: Path, dataset: Dataset, evaluators: tuple[PlannedEvaluator, ...]
     ) -> CaseFile:
         cases = dataset.cases
-        assert isinstance(cases, LazyCases)  # noqa: S101 - what the loader makes of one file
+        assert isinstance(cases, LazyCases)  # noqa: S101 - the loader returns this for one file
         return CaseFile(
             file=str(file),
             cases=cases,
@@ -305,7 +305,7 @@ def _dataset(file: Path) -> Dataset | None:
 
 
 def _evaluators(file: Path, dataset: Dataset) -> tuple[PlannedEvaluator, ...]:
-    """Return what scores a dataset without a config; of criteria, those that have no faults."""
+    """Return the evaluators of a dataset without a config; only valid criteria are used."""
     criteria = file.with_name(FILE_NAME)
     make = partial(make_plan, own_code=False)
     try:
@@ -318,7 +318,7 @@ def _evaluators(file: Path, dataset: Dataset) -> tuple[PlannedEvaluator, ...]:
 
 
 def _agents(files: Iterable[Path]) -> tuple[dict[str, AgentCard], frozenset[str]]:
-    """Return all definitions of agents, and the tools that a server declared as functions."""
+    """Return all agent definitions, and the tools that a server declared as functions."""
     agents: dict[str, AgentCard] = {}
     functions: set[str] = set()
     for file in files:

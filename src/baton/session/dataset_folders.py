@@ -176,7 +176,7 @@ class DatasetFolders:
         """Make an empty dataset in a folder of :meth:`places`.
 
         Raises:
-            InputError: no such folder, a title of which no name can be made, or a file is there.
+            InputError: no such folder, no name can be made from the title, or the file exists.
         """
         folders = {each.name: each.folder for each in self.places()}
         if place not in folders:
@@ -198,8 +198,8 @@ class DatasetFolders:
 
         Raises:
             KeyError: there is no such dataset.
-            InputError: a title of which no name can be made, or a file is there.
-            ChangedMeanwhile: the file has another hash by now.
+            InputError: no name can be made from the title, or the file exists.
+            ChangedMeanwhile: the file was changed and has another hash.
         """
         with _LOCK:
             path, data = self._opened(name, hash_)
@@ -245,11 +245,11 @@ class DatasetFolders:
         """Write a conversation as a case that expects the same behaviour from now on.
 
         It is the case that `baton draft` writes, in the dialect of the file, with app, user and the
-        state that the session started with.
+        initial state of the session.
 
         Raises:
             KeyError: there is no such dataset.
-            InputError: the name is taken, or the file takes no cases of Baton's.
+            InputError: the name exists already, or cases cannot be added to this kind of file.
         """
         dataset = self.dataset(name)
         _check_id(case_id)
@@ -257,7 +257,7 @@ class DatasetFolders:
         return [*notes, *self._change(name, lambda cases: [*cases, case])]
 
     def add_case(self, name: str, value: Any) -> list[str]:
-        """Add a case in the words of the file; raises as :meth:`add_session`."""
+        """Add a case in the dialect of the file; raises as :meth:`add_session`."""
         _check_id(_id_of(value))
         return self._change(name, lambda cases: [*cases, value])
 
@@ -266,7 +266,7 @@ class DatasetFolders:
 
         Raises:
             KeyError: there is no such dataset.
-            InputError: the file takes no cases of Baton's, or a case has errors.
+            InputError: cases cannot be added to this kind of file, or a case has errors.
         """
         if self.dataset(name).target != "baton":
             raise InputError(
@@ -291,8 +291,8 @@ class DatasetFolders:
 
         Raises:
             KeyError: there is no such dataset or case.
-            InputError: the new case has errors: with line and what to write instead.
-            ChangedMeanwhile: the case has another hash by now.
+            InputError: the new case has errors; the message has the line and a suggestion.
+            ChangedMeanwhile: the case was changed and has another hash.
         """
         _check_id(_id_of(value))
 
@@ -314,7 +314,7 @@ class DatasetFolders:
     def _change(self, name: str, change: Callable[[list[Any]], list[Any]]) -> list[str]:
         """Change the cases of a file; new ones are checked before it is written.
 
-        Return what is valid and still may not be what was meant.
+        Return warnings about valid cases that may not test what was meant.
         """
         with _LOCK:
             path = self._listed()[name]
@@ -345,14 +345,14 @@ class DatasetFolders:
 
 
 def drafted(trace: Trace, case_id: str, target: Target) -> tuple[dict[str, Any], list[str]]:
-    """Return a conversation as a case of a dialect, and what that does not hold.
+    """Return a conversation as a case of a dialect, and notes on what is missing in it.
 
     Raises:
         InputError: the conversation has no message of a user.
     """
     redacted = ON.trace(trace)
     if not any(turn.input is not None for turn in redacted.turns):
-        raise InputError("the conversation holds no message of a user: there is nothing to replay")
+        raise InputError("the conversation has no message of a user: there is nothing to replay")
     own = {**draft_case(redacted), "id": case_id}
     notes = [
         f"turn {number} is {turn.status}: is this a run to expect again?"
@@ -379,7 +379,7 @@ def _checked(path: Path, cases: list[Any], whole: Any) -> list[str]:
     """Check cases alone, like `baton check`; return the doubtful points.
 
     Raises:
-        InputError: with every fault, and what to write instead.
+        InputError: the cases have errors; it lists all of them with suggestions.
     """
     if path.suffix in (".jsonl", ".ndjson"):
         text = _lines("", [], cases)
@@ -451,9 +451,9 @@ def _row(name: str, path: Path, until: float | None = None) -> DatasetRow | None
 
 
 class _Reading:
-    """A file that is read in a thread: 50,000 cases take seconds, which a list does not wait for.
+    """A file that is read in a thread, so that a list need not wait: 50,000 cases take seconds.
 
-    One is read at a time, so that requests meanwhile get their share of the time.
+    Files are read one at a time, so that other requests get processor time.
     """
 
     _one = threading.Lock()
@@ -470,7 +470,7 @@ class _Reading:
                 self.row = _row_of(path)
         except OSError:
             pass  # it was removed meanwhile
-        except Exception as error:  # noqa: BLE001 - raised again where it is asked for
+        except Exception as error:  # noqa: BLE001 - raised again when the result is read
             self.error = error
         finally:
             self.done.set()
@@ -604,7 +604,7 @@ def _read_value(path: Path, data: bytes) -> tuple[str, Any]:
 
 
 def _cases_of(value: Any) -> tuple[list[Any], str | None]:
-    """Return the cases of a file and the key they stand under, ``None`` if it is their list.
+    """Return the cases of a file and their key, or ``None`` if the file is a list of cases.
 
     Raises:
         InputError: its cases are not a list that can be changed.
@@ -617,7 +617,7 @@ def _cases_of(value: Any) -> tuple[list[Any], str | None]:
     elif isinstance(value, list) and value and isinstance(value[0], dict):
         if dialect_of_case(value[0]) not in (None, "legacy-flat"):
             return value, None
-    message = "holds one case, or none that can be changed here: change it in an editor"
+    message = "has no list of cases that can be changed here: change it in an editor"
     raise InputError(message)
 
 
@@ -625,7 +625,7 @@ def _id_of(case: Any) -> Any:
     if not isinstance(case, dict):
         return None
     keys = (*ID_KEYS.values(), "evalId", "test_case")
-    # A case of Baton may have a `name` in its metadata only; `id` goes first.
+    # A case of Baton may have a `name` only in its metadata, so that `id` is tried first.
     ordered = ("id", *(key for key in keys if key != "id"))
     return next((case[key] for key in ordered if key in case), None)
 

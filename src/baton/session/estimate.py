@@ -15,14 +15,14 @@ from baton.runner.plan import Plan
 from baton.runner.recorded import collect, score_recorded
 
 TOKENS_READ = 2000
-"""The assumed tokens of a question whose trace does not exist yet."""
+"""Assumed tokens of a question about a trace that does not exist yet."""
 
 
 class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls, tokens and cost of judging; ``basis`` says what they were worked out from.
+    """Calls, tokens and cost of judging; ``basis`` says what they were computed from.
 
-    ``cached`` verdicts exist already and cost nothing; it is unset where nothing was looked up.
-    ``cost_usd`` is ``None`` when the model has no known price.
+    ``cached`` counts verdicts that exist already and cost nothing; it is unset if the cache was
+    not read. ``cost_usd`` is ``None`` when the price of the model is unknown.
     """
 
     model: str
@@ -44,9 +44,9 @@ class _Discard:
 def estimate_recorded(
     plan: Plan, traces: Iterable[Trace], dataset: Dataset | None
 ) -> JudgingEstimate | None:
-    """Work out the very requests for recorded traces; ``None`` when no evaluator asks a judge.
+    """Build the real requests for recorded traces; ``None`` when no evaluator asks a judge.
 
-    The judge of the plan has to be a :class:`Rehearsal`, which answers by itself and counts.
+    The judge of the plan has to be a :class:`Rehearsal`, which answers itself and counts requests.
     """
     collect(plan, score_recorded(plan, traces, dataset), _Discard())
     judge = plan.context.judge
@@ -65,11 +65,11 @@ def estimate_recorded(
 
 
 def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate | None:
-    """Guess the calls from the cases, as nothing is played; ``None`` when no judge is asked.
+    """Guess the calls from the cases without playing them; ``None`` when no judge is asked.
 
-    All samples of everything that a rubric is about are counted. Turns are those of the case,
-    dispatches and tool calls those it states; if it states none, one a turn is assumed. What
-    findings will settle and what the cache has can't be known yet.
+    This counts every sample for every subject of a rubric: the turns of the case, and the
+    dispatches and tool calls that it states, or one per turn if it states none. It cannot know
+    which verdicts findings will decide, nor which ones are in the cache.
     """
     judge = plan.context.judge
     if not isinstance(judge, Rehearsal):
@@ -100,7 +100,7 @@ def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate 
 
 
 def _asked(evaluator: Evaluator, usual: int) -> Iterator[tuple[Unit, int]]:
-    """Yield what an evaluator asks about, and how often; once for each model it asks."""
+    """Yield the unit that an evaluator asks about and the number of samples, for each model."""
     if isinstance(evaluator, Judged):
         options, rubric = evaluator.options, evaluator.rubric
         own = options.samples or options.judge.get("samples") or rubric.samples
@@ -113,7 +113,7 @@ def _asked(evaluator: Evaluator, usual: int) -> Iterator[tuple[Unit, int]]:
 
 
 def _stated(unit: Unit, case: Case) -> int | None:
-    """Count what a case says there will be of a unit; ``None`` if it does not say."""
+    """Return the number of units that a case states; ``None`` if it does not say."""
     match unit:
         case "trace":
             return 1

@@ -1,4 +1,4 @@
-"""Playing cases against live agents and scoring them: in memory, or into evaluation folders."""
+"""Plays cases with live agents and scores them: in memory, or into evaluation folders."""
 
 from __future__ import annotations
 
@@ -100,21 +100,21 @@ ProviderLike = Provider | Mapping[str, Any] | str
 
 
 class EvaluateOptions(ScoreOptions, total=False):
-    """How to play and score: the options of :func:`baton.evaluate`, beside those of ``score``.
+    """How to play and score: the options of :func:`baton.evaluate` that ``score`` does not have.
 
     By default the config's values are used.
 
     Keys:
         concurrency: how many cases are played at once; 4 by default.
         repeat: how often each case is played; once by default.
-        timeout: seconds for one case, 600 by default; ``None`` waits for ever.
-        retry_errors: how often errors are played again; when left out, or ``None``, only those that
-            a server refused with 429 or 503, and with 0 none.
+        timeout: seconds for one case, 600 by default; ``None`` for no limit.
+        retry_errors: how often errors are played again. By default (or ``None``) only cases that
+            a server refused with 429 or 503 are; with 0 none.
         fail_fast: stop at the first case that fails or has an error; a notice says what was not
             played.
-        max_agent_cost: the maximum cost of the agents in USD; the cases after that are errors.
+        max_agent_cost: the maximum cost of the agents in USD; further cases become errors.
         texts: components to change, by name: ``{"agent:desk": "You are ..."}``.
-        live_tools: tools that really run in cases whose tools are answered by stand-ins.
+        live_tools: tools that really run in cases with stand-ins for tools.
     """
 
     concurrency: int
@@ -138,14 +138,14 @@ async def aevaluate(
     If the provider raises an exception for a case, that case is an error, and the others continue.
 
     Args:
-        dataset: the cases to play, with what should happen; that of ``config`` when left out.
-        provider: takes a case and returns a trace, or an awaitable of one; or the spec of a
-            provider that comes with Baton (``{"type": "adk_http", "endpoint_url": ...}``); or an
-            agent as `baton eval` takes it: the address of an ADK server, a folder of ADK agents,
-            ``module:function``. A function that is not async is called in threads. The one of
-            ``config`` when left out.
-        evaluators: as for :func:`score`; when left out those of the config, else those for what
-            the cases state, or the ``test_config.json`` beside an eval set of ADK.
+        dataset: the cases to play, with their expectations; by default that of ``config``.
+        provider: a function that takes a case and returns a trace, or an awaitable of one; or the
+            spec of a provider of Baton (``{"type": "adk_http", "endpoint_url": ...}``); or an
+            agent as for `baton eval`: the address of an ADK server, a folder of ADK agents,
+            ``module:function``. Functions that are not async are called in threads. By default
+            that of ``config``.
+        evaluators: as for :func:`score`. By default those of the config, else those of a
+            ``test_config.json`` beside an eval set of ADK, else those for what the cases state.
         options: ``concurrency``, ``repeat``, ``timeout``, ``retry_errors``, ``fail_fast``,
             ``max_agent_cost``, and those of :func:`score`: see :class:`EvaluateOptions`.
 
@@ -172,7 +172,7 @@ def evaluate(
 ) -> Evaluation:
     """Play every case of a dataset with ``provider`` and score what it did.
 
-    This is :func:`aevaluate` for code that is not async; if an event loop is running, await that.
+    This is :func:`aevaluate` for code that is not async; in a running event loop, await that.
 
     Args:
         dataset: as for :func:`aevaluate`.
@@ -190,9 +190,9 @@ def evaluate(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        pass  # as it should be: outside of the handler, errors below are not chained to this one
+        pass  # no loop is running; errors below are raised outside of this handler, not chained
     else:
-        raise RuntimeError("an event loop is running here: `await baton.aevaluate(...)` instead")
+        raise RuntimeError("an event loop is running: use `await baton.aevaluate(...)` instead")
     return run(aevaluate(dataset, provider, evaluators, **options))
 
 
@@ -207,11 +207,11 @@ def evaluate_into(
 ) -> StoredEvaluation:
     """Like :func:`evaluate`, but also write each result into a new folder as it comes.
 
-    ``on_start`` is called with the folder once it is there, for who follows what is written.
+    ``on_start`` is called with the folder when it exists, for callers that follow what is written.
 
     Raises:
         InputError: as for :func:`evaluate`; the folder exists, or cannot be written.
-        Terminated: a signal ended this; what is in the folder by then is complete.
+        Terminated: a signal ended this; the results in the folder are complete.
     """
     _check_names(options)
     prepared = prepare_evaluation(dataset, provider, evaluators, **options)
@@ -224,7 +224,7 @@ def evaluate_into(
 
 
 def _about(prepared: Prepared, changes: Sequence[ChangedText]) -> dict[str, Any]:
-    """Return what the folder of an evaluation says of how it was made."""
+    """Return what the folder of an evaluation says about how it was made."""
     player = prepared.provider
     return folder_header(
         prepared.plan,
@@ -243,10 +243,10 @@ def _check_names(options: EvaluateOptions) -> None:
 
 
 class Prepared(NamedTuple):
-    """Cases, what plays them and what scores them: all checked, and nothing played yet.
+    """Cases with their provider and evaluators: everything is checked, nothing is played yet.
 
-    ``make_provider`` builds the provider again, for who plays in several event loops, and
-    ``make_unchanged`` one without the changed ``texts``.
+    ``make_provider`` builds the provider again, for callers that play in several event loops;
+    ``make_unchanged`` builds one without the changed ``texts``.
     """
 
     inputs: Inputs
@@ -262,7 +262,7 @@ class Prepared(NamedTuple):
     note: Note = log_note
 
     async def check(self) -> list[ChangedText]:
-        """Check the tools that really run, and the texts that are changed, with those there are.
+        """Check that tools to run and texts to change exist.
 
         Raises:
             InputError: there is no such tool or component, or a text breaks something.
@@ -294,7 +294,7 @@ def prepare_evaluation(
     folder: Path = Path(),
     **options: Unpack[EvaluateOptions],
 ) -> Prepared:
-    """Check what :func:`aevaluate` needs, and play nothing; paths of an agent start in ``folder``.
+    """Check the inputs of :func:`aevaluate` without playing; agents' paths start in ``folder``.
 
     Raises:
         InputError: as for :func:`aevaluate`.
@@ -340,10 +340,10 @@ def _maker_of(
     folder: Path,
     texts: Mapping[str, str],
 ) -> Callable[[], Provider]:
-    """Return what builds the provider that is meant; raises InputError for what is none."""
+    """Return a function that builds the provider; raises InputError if there is none."""
     if provider is None:
         if config is None:
-            raise InputError("name what plays the cases: a provider, or a config with `providers:`")
+            raise InputError("name a provider for the cases, or a config with `providers:`")
         return lambda: only_provider(config, catalog, texts)
     spec = agent_spec(provider, folder) if isinstance(provider, str) else provider
     if spec is None:
@@ -353,14 +353,14 @@ def _maker_of(
     if not isinstance(spec, ConfiguredProvider) and not (callable(spec) and takes_one(spec)):
         kind = getattr(spec, "__name__", type(spec).__name__)
         raise InputError(
-            f"`{kind}` is not a provider: that is a function from a case to a trace; a function of "
-            'messages is `{"type": "python", "target": "module:function"}`'
+            f"`{kind}` is not a provider: a provider is a function from a case to a trace; for a "
+            'function of messages use `{"type": "python", "target": "module:function"}`'
         )
     return lambda: spec
 
 
 def run_options(base: RunOptions, options: EvaluateOptions) -> RunOptions:
-    """Put what is given over how a config, or an earlier run, played; raises InputError."""
+    """Override the settings of a config or of an earlier run; raises InputError."""
     names = RunOptions.__struct_fields__
     stated = {name: value for name, value in options.items() if name in names}
     faults = explain(stated, RunOptions)
@@ -384,7 +384,7 @@ class Progress(Protocol):
 
 class _Silent:
     def __init__(self, total: int) -> None:
-        """``total`` is how many results there are to be."""
+        """``total`` is the number of expected results."""
 
     def add(self, result: CaseResult) -> None:
         pass
@@ -396,8 +396,8 @@ class _Silent:
 class Listener(NamedTuple):
     """A listener of a running evaluation.
 
-    ``configured`` gets the config once it is loaded, ``progress`` makes what is told the results,
-    of how many there are to be.
+    ``configured`` is called with the config when it is loaded, ``progress`` with the number of
+    expected results; it returns a receiver for them.
     """
 
     configured: Callable[[Config | None], None] = lambda _: None
@@ -429,26 +429,26 @@ def resume(
     workers: int | None = None,
     **options: Unpack[EvaluateOptions],
 ) -> StoredEvaluation:
-    """Resume an evaluation that `baton eval` started: play what is missing or was an error.
+    """Resume an evaluation of `baton eval`: play the cases that are missing or were errors.
 
-    A folder does not choose what is run: the config or the agent is named as it was then.
+    A folder must not choose what is run. So the config or the agent has to be named again.
 
     Args:
         evaluation: its folder.
-        target: the config (YAML) or the agent; `baton.yaml` here when left out.
-        dataset: datasets that are outside of the current folder, named again.
-        criteria: criteria of ADK (a ``test_config.json`` of any name), named again.
+        target: the config (YAML) or the agent; by default `baton.yaml` in the current folder.
+        dataset: the datasets, if they are outside of the current folder.
+        criteria: the criteria of ADK (a ``test_config.json`` of any name), if there were some.
         force: continue even if the dataset, the config or an evaluator changed.
         backend: where the work is done: ``local``, ``ray`` or ``module:function``.
         workers: how many workers the backend has.
-        options: as for :func:`aevaluate`, as far as the folder does not settle them.
+        options: as for :func:`aevaluate`, except those that the folder determines.
 
     Returns:
-        The evaluation, whole now; the one that is there where nothing was missing.
+        The complete evaluation; unchanged if nothing was missing.
 
     Raises:
-        InputError: the folder is not an evaluation that can be resumed, what has to be named again,
-            or what its results depend on has changed.
+        InputError: the folder is not an evaluation that can be resumed, something has to be named
+            again, or something that its results depend on has changed.
     """
     _check_names(options)
     folder = Path(evaluation)
@@ -486,20 +486,20 @@ def evaluate_files(
 ) -> Evaluated:
     """Play a dataset against the agents of a config, or one agent, and store what they did.
 
-    It does what :func:`aevaluate` does, for words as on the command line, with a folder for each
-    provider. An evaluation that is resumed and complete is returned as it is.
+    This is :func:`aevaluate` with arguments as on the command line, and with a folder for each
+    provider. A resumed evaluation that is already complete is returned unchanged.
 
     Args:
         asked: what to evaluate.
         out: where evaluations are stored.
         resume: the folder of an evaluation to resume.
-        only_failed: the folder of one whose cases that did not pass are played again.
-        last_failed: take the newest folder below ``out`` for ``only_failed``.
+        only_failed: the folder of an evaluation; play only cases that did not pass in it.
+        last_failed: use the newest folder below ``out`` as ``only_failed``.
         force: resume even if something changed.
         backend: where the work is done.
         workers: how many workers the backend has.
         reports: files that will be written afterwards.
-        listener: who follows it.
+        listener: follows the evaluation.
         options: as for :func:`aevaluate`; the judge is a model, or flags.
 
     Raises:
@@ -546,7 +546,7 @@ def evaluate_files(
 def _changes(
     begun: _Begun, inputs: Inputs, place: int, options: EvaluateOptions
 ) -> list[ChangedText]:
-    """Check the texts that are changed with those of a provider; raises InputError."""
+    """Check the changed texts against those of a provider; raises InputError."""
     texts = options.get("texts")
     if not texts:
         return []
@@ -554,7 +554,7 @@ def _changes(
 
 
 def _unchanged(begun: _Begun, inputs: Inputs, place: int) -> ConfiguredProvider[Any]:
-    """Build a provider as it is; raises InputError."""
+    """Build a provider without changed texts; raises InputError."""
     target = begun.target
     return build_agent(target.config, target.provider, place, inputs.catalog or {})
 
@@ -644,7 +644,7 @@ def _begin(
         note=options.get("note", log_note),
     )
     request = start.request
-    # What the folder of an earlier evaluation says holds where nothing else is given.
+    # Options that are not given come from the folder of the earlier evaluation.
     options["judge"], options["agents"] = start.judge, request.agents
     options["by_cases"] = True
     own_code = not start.judge.rehearsal
@@ -656,9 +656,9 @@ def _begin(
 
 
 def with_config(asked: Request) -> Request:
-    """Tell what a config that was given as an option is: by its content, and by what is beside it.
+    """Detect by content whether the `config` option names criteria of ADK or a config of Baton.
 
-    Criteria of ADK are no config of ours; a config without an agent is the target itself.
+    If no agent is named, a config of Baton becomes the target.
 
     Raises:
         InputError: two files of criteria.
@@ -676,13 +676,13 @@ def with_config(asked: Request) -> Request:
 
 
 def _places(begun: _Begun) -> list[int]:
-    """Return which providers of the config play; a named agent plays in place of them all."""
+    """Return the positions of the config's providers to play; a named agent replaces them all."""
     target, wanted = begun.target, begun.start.request.variant
     return variants_of(target.config if target.provider is None else None, wanted)
 
 
 def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
-    """Load the cases that are asked for; raises InputError when there are none."""
+    """Load the requested cases; raises InputError when there are none."""
     target, asked = begun.target, begun.start.request
     named = [*target.datasets, *asked.dataset]
     if not named and not (target.config and target.config.dataset):
@@ -693,15 +693,15 @@ def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     cases = choose(inputs.dataset, asked.filters, asked.limit, asked.keyword)
     if asked.cases is not None:
         wanted = set(asked.cases)
-        cases = _some(cases, wanted.__contains__, "none of the chosen cases exists any more")
+        cases = _some(cases, wanted.__contains__, "none of the chosen cases exists anymore")
     if begun.start.open_cases is not None:
-        nothing = "every case passed there: nothing is left to play"
+        nothing = "every case passed in that evaluation: there is nothing to play"
         cases = _some(cases, begun.start.open_cases, nothing)
     return _stood_in(msgspec.structs.replace(inputs, dataset=cases), options)
 
 
 def _stood_in(inputs: Inputs, options: EvaluateOptions) -> Inputs:
-    """Put the stand-ins of the config, and tools that may run, below those of the cases."""
+    """Add the stand-ins of the config and the live tools to the cases; those of cases win."""
     cases, config = inputs.dataset, inputs.config
     live = list(options.get("live_tools") or ())
     under = config.stand_ins if config is not None else None
@@ -715,11 +715,11 @@ def _stood_in(inputs: Inputs, options: EvaluateOptions) -> Inputs:
 async def _check_live(
     live: Sequence[str], inputs: Inputs, makers: Sequence[Callable[[], Provider]], note: Note
 ) -> None:
-    """Raise InputError for a tool that is to run, if none has this name, and one has one like it.
+    """Raise InputError for a live tool that does not exist, if a tool has a similar name.
 
-    Agents that ``makers`` set up are asked for their tools where cases and definitions do not name
-    it. They need not know all of them, as those of an MCP server: of any other name it is unknown,
-    which is noted.
+    If cases and definitions do not name it, the agents of ``makers`` are asked for their tools.
+    Agents may not know all tools (for example those of an MCP server), so that an unknown name
+    without a similar one is only a note.
     """
     if not live:
         return
@@ -729,7 +729,7 @@ async def _check_live(
     for make in makers if set(live) - known else ():
         provider = make()
         if isinstance(provider, ConfiguredProvider):
-            with suppress(ProviderError):  # it cannot tell; if it cannot play, it says so then
+            with suppress(ProviderError):  # tools unknown; playing will report other problems
                 async with entered(provider):
                     known |= await provider.tools()
     for name in live:
@@ -776,7 +776,7 @@ def _job(
     if start.before is None:
         how = config.run if config else RunOptions()
     else:
-        # A limit that was reached, or a first failure, is what one resumes from.
+        # The earlier run may have ended at its limit or first failure: do not end there again.
         how = msgspec.structs.replace(
             start.before.run,
             repeat=start.before.repeats,

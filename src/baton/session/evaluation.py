@@ -40,9 +40,9 @@ PathLike = str | os.PathLike[str]
 class Evaluation(model.Evaluation, kw_only=True):
     """One execution of a dataset, or one scoring of recorded traces.
 
-    ``results`` come by their place in the dataset, the repeats of a case together. ``about`` says
-    how it was made, as `evaluation.json` does. ``keep_traces`` says whether a folder of it holds
-    the traces; otherwise they are read again from the files that they were scored from.
+    ``results`` are in the order of the dataset, with the repeats of a case together. ``about``
+    says how the evaluation was made, as `evaluation.json` does. ``keep_traces``: whether a saved
+    folder contains the traces; otherwise they are read again from the files that were scored.
     """
 
     about: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -52,7 +52,7 @@ class Evaluation(model.Evaluation, kw_only=True):
     def of(
         cls, evaluation: model.Evaluation, about: Mapping[str, Any], *, keep_traces: bool
     ) -> Self:
-        """Make one of what was scored."""
+        """Return a scored evaluation with reports and a folder."""
         if not keep_traces:
             for result in evaluation.results:
                 if result.trace is not None:
@@ -63,13 +63,13 @@ class Evaluation(model.Evaluation, kw_only=True):
     def scores(self, evaluator: str | None = None) -> list[tuple[CaseResult, Score]]:
         """Return scores, each with the result of its case.
 
-        In your own loop, a threshold then never applies to missing scores::
+        In your own loop, check for missing scores before you compare with a threshold::
 
             for result, score in evaluation.scores("DispatchCorrectness"):
                 assert score.value is not None and score.value >= 0.85, result.case_id
 
         Args:
-            evaluator: any of its names; every evaluator by default.
+            evaluator: any name of an evaluator; all evaluators by default.
 
         Raises:
             InputError: no evaluator has this name.
@@ -96,7 +96,7 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def header(self) -> Header:
-        """What `evaluation.json` says of it; without times, as it is not stored."""
+        """The contents of `evaluation.json`, without times, as this is not stored."""
         header = msgspec.convert(self.about, Header)
         header.version = VERSION
         header.name, header.status = self.name, self.status
@@ -117,7 +117,7 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def _provenance(self) -> Provenance:
-        """Add the commit here, and the agents that were seen, to what was known at the start."""
+        """Return the provenance from the start, with the current commit and the recorded agents."""
         provenance = msgspec.convert(self.about.get("provenance", {}), Provenance)
         provenance.git = git_state(Path())
         agents = AgentsSeen()
@@ -131,13 +131,13 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def folder(self) -> None:
-        """Its folder: none, as it is in memory."""
+        """``None``, as this evaluation is in memory."""
 
     def __len__(self) -> int:
         return len(self.results)
 
     def rows(self) -> Iterator[IndexRow]:
-        """Yield the results in short; ``offset`` is the place in ``results``."""
+        """Yield a summary of each result; ``offset`` is its position in ``results``."""
         for place, result in enumerate(self.results):
             row = row_of(result)
             row.offset = place
@@ -156,8 +156,8 @@ class Evaluation(model.Evaluation, kw_only=True):
     def save(self, path: PathLike) -> Path:
         """Write an evaluation folder, as the command line does, and return it.
 
-        `baton report`, `baton compare` and all else that takes a folder take this one. Traces
-        that were scored from files are not copied: the folder says where they are.
+        `baton report`, `baton compare` and all other commands that take a folder accept it.
+        Traces that were scored from files are not copied: the folder says where they are.
 
         Args:
             path: the folder; it must not exist yet.

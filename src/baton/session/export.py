@@ -1,4 +1,4 @@
-"""Writing recordings and results as OpenTelemetry, to a file or an endpoint."""
+"""Writes recordings and results as OpenTelemetry, to a file or an endpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .server_source import is_server
 
 
 class ExportedTo(NamedTuple):
-    """How much was written, and where."""
+    """What was written, and where."""
 
     done: Exported
     target: str
@@ -48,33 +48,35 @@ def export_recordings(
     jobs: int = 1,
     note: Note = log_note,
 ) -> ExportedTo:
-    """Write the spans of recordings, and of evaluations their results, too.
+    """Write the spans of recordings, and also the results of evaluations.
 
     Args:
         recordings: files and folders with recorded traces, evaluation folders, and servers
-            (``server://HOST``), of which conversations go into a JSON file as they came.
+            (``server://HOST``), whose conversations are copied unchanged into a JSON file.
         target: a file (``.jsonl``, ``.json``, ``.pb``), the address of an endpoint, or ``env`` for
             the one that the environment names.
         only: ``spans``, or ``results`` (of evaluations).
         agents: agent definitions.
         traces: the recordings that evaluations were made from.
-        config: a config whose ``prices:`` count.
-        prices: USD per million tokens by model; go before those of the config, and these before
-            the list of genai-prices.
+        config: a config whose ``prices:`` are used.
+        prices: USD per million tokens by model; override those of the config, which override the
+            list of genai-prices.
         headers_from: the environment variable with headers for the endpoint.
-        encoding: what an endpoint gets; protobuf where its library is installed, else JSON.
+        encoding: the encoding for an endpoint; by default protobuf if its library is installed,
+            else JSON.
         timeout: seconds to wait for an answer.
-        retry_attempts: how often a request is attempted.
+        retry_attempts: the maximum number of attempts for a request.
         retry_delay: seconds before the second attempt; doubled for each further one.
-        redact: what is replaced by tags; ``None`` for secrets, and as an evaluation folder says.
+        redact: what to replace with tags; ``None`` for secrets, and for what the evaluation
+            folder says.
         backend: where conversations of servers are fetched: ``local`` or ``ray``.
         workers: how many workers the backend has.
-        jobs: how many processes of this machine do it, without a backend.
-        note: is called with notes of the readers; the logger `baton` warns by default.
+        jobs: the number of processes on this machine, without a backend.
+        note: called with notes of the readers; by default the logger `baton` warns.
 
     Raises:
-        InputError: wrong options, or what is not a recording.
-        NotDelivered: an endpoint did not take everything.
+        InputError: wrong options, or a file that is not a recording.
+        NotDelivered: an endpoint did not accept everything.
     """
     some = [recordings] if isinstance(recordings, str | os.PathLike) else list(recordings)
     if not some:
@@ -133,11 +135,11 @@ def _export_server(
     """Write the conversations of a server, each as one export.
 
     Raises:
-        InputError: what takes them is not a JSON file, or the server refuses what is asked for.
-        ServerError: it does not answer.
+        InputError: the target is not a JSON file, or the server refuses the request.
+        ServerError: the server does not answer.
     """
     if not isinstance(sink, JsonFile):
-        message = "conversations of a server go to FILE.jsonl or FILE.json, as they came"
+        message = "conversations of a server can only be written to FILE.jsonl or FILE.json"
         raise InputError(Problem(file=address, message=message))
     from .server_parts import exports_of
 
@@ -151,11 +153,11 @@ def _export_server(
                 done.traces += 1
                 done.spans += item.spans
     if deleted:
-        note(f"{address}: {deleted} more are left out: retention deleted them")
+        note(f"{address}: {deleted} more are missing: retention deleted them")
 
 
 def _read_for(recordings: Sequence[Path], target: Path) -> Iterator[Path]:
-    """Yield the files that are read for an export, of folders only the target itself."""
+    """Yield the recordings, and the target of the export if it is in a folder of recordings."""
     for path in recordings:
         if path.is_dir() and not is_evaluation(path) and target.exists():
             if target.resolve().is_relative_to(path.resolve()):

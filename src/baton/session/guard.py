@@ -1,4 +1,4 @@
-"""Policies of guards: a dry run over recordings, cases, and a suggested policy."""
+"""Policies of guards: dry runs on recordings, tests with cases, and suggested policies."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def check_policy(
     Args:
         policy: a policy, or its file.
         traces: files and folders with recordings, evaluation folders, and servers
-            (``server://HOST``). Secrets in them are searched for, and not shown.
+            (``server://HOST``). The policy may search for secrets in them; none is shown.
         functions: a module, or its file, that registers functions of the policy; it is run.
-        note: is called with notes of the readers; the logger `baton` warns by default.
+        note: called with notes of the readers; by default the logger `baton` warns.
 
     Raises:
         InputError: a policy or recordings with errors.
@@ -45,7 +45,7 @@ def check_policy(
 def try_policy(
     policy: Policy | PathLike, cases: PathLike, *, functions: str | None = None
 ) -> list[CaseOutcome]:
-    """Decide the cases of a file by a policy; ``problem`` of each says what differs.
+    """Apply a policy to the cases of a file; ``problem`` of an outcome says what differs.
 
     ``functions`` is as for :func:`check_policy`.
 
@@ -61,18 +61,18 @@ def try_policy(
 def suggest_policy(
     traces: Sequence[PathLike], output: PathLike | None = None, *, note: Note = log_note
 ) -> str:
-    """Return a policy, as YAML with comments, that good runs of recordings keep.
+    """Return a policy, as YAML with comments, that allows what recorded good runs did.
 
     Args:
         traces: as for :func:`check_policy`.
-        output: a file to write it to, which must not be there yet.
-        note: is called with notes of the readers; the logger `baton` warns by default.
+        output: a file to write it to, which must not exist yet.
+        note: called with notes of the readers; by default the logger `baton` warns.
 
     Raises:
         InputError: recordings with errors, or a file that exists already.
     """
     if output is not None and Path(output).exists():
-        raise InputError(Problem(file=str(output), message="is there already"))
+        raise InputError(Problem(file=str(output), message="exists already"))
     text = suggest(_read(traces, note))
     if output is not None:
         write_whole(Path(output), text.encode())
@@ -96,5 +96,5 @@ def _policy(given: Policy | PathLike) -> Policy:
 def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:
     if not traces:
         raise InputError("name the recordings: files, folders, or server://HOST/PROJECT")
-    # A policy looks for secrets itself, and says of none what it is.
+    # A policy searches for secrets itself and never shows one, so nothing is redacted here.
     return (shown.trace for shown in traces_to_show(traces, redact=False, note=note))

@@ -1,4 +1,4 @@
-"""Working on an issue: investigating it, proving a fix, and promoting its members to cases."""
+"""Work on an issue: investigates it, proves a fix, and promotes its members to cases."""
 
 from __future__ import annotations
 
@@ -73,16 +73,16 @@ if TYPE_CHECKING:
 KEPT = 20
 """Maximum members of an issue that are stored with its progress."""
 TRIED = 60
-"""Members, and green neighbours, that a search for a fix has as cases: a third of them is held out,
-and with fewer than 20 only a large gain can be proven."""
+"""The number of members, and of passing neighbours, that are cases of a search for a fix. A third
+is held out, and with fewer than 20 held-out cases only a large gain can be proven."""
 SEARCHED = 20
 """The number of texts that a search tries."""
 PLAYED, BESIDE, REPEATS = 10, 30, 3
-"""The numbers of members and green neighbours that a fix is played on, and of plays of each:
-otherwise a model with random answers could prove anything."""
+"""The numbers of members and passing neighbours that a fix is played on, and of plays of each.
+With fewer, a model with random answers could prove anything."""
 
 
-_NAME_THEM = "name the evaluation or the recordings that hold it"
+_NAME_THEM = "name the evaluation or the recordings that contain it"
 
 
 class Place(NamedTuple):
@@ -134,21 +134,20 @@ def investigate_issue(
     place: Place = HERE,
     **options: Unpack[ScoreOptions],
 ) -> Progress | JudgingEstimate:
-    """Have a judge's model investigate an issue, and keep what it found.
+    """Let a judge's model investigate an issue, and store the result.
 
     Args:
-        key: the key of the issue, or how it begins.
+        key: the key of the issue, or its first characters.
         sources: evaluations and recordings with its failures, as for ``find_issues``.
-        evaluators: what recordings are scored by.
-        agent: the agent, or a config, whose texts may be changed; those that the record holds when
-            left out.
+        evaluators: the evaluators for recordings.
+        agent: the agent, or a config, whose texts may be changed; by default the recorded texts.
         condense: a cheaper model for condensing long steps.
-        steps: how many steps the model has, its conclusion among them.
-        place: where issues are kept.
-        options: as for :func:`baton.score`; ``judge`` or that of the ``config`` is asked.
+        steps: the maximum number of the model's steps, including its conclusion.
+        place: where issues are stored.
+        options: as for :func:`baton.score`; the model is ``judge``, or that of the ``config``.
 
     Returns:
-        What was done about the issue; in a rehearsal what the investigation would take.
+        The progress of the issue; in a rehearsal the estimated usage of the investigation.
 
     Raises:
         InputError: an option or file with errors, no such issue, or no model to ask.
@@ -157,7 +156,7 @@ def investigate_issue(
         raise InputError(f"{option('steps')} is from 1 to {STEPS}")
     flags = judge_flags_of(options)
     scoring = options
-    if flags.rehearsal:  # made-up verdicts would make up failures: what is unknown is an error
+    if flags.rehearsal:  # made-up verdicts would make up failures: unknown ones are errors
         scored = msgspec.structs.replace(flags, rehearsal=False, cache_only=True)
         scoring = {**options, "judge": scored}
     work = _begin(key, sources, evaluators, place, scoring)
@@ -189,7 +188,7 @@ async def _investigated(
                 input_tokens=counts.input_tokens,
                 output_tokens=counts.output_tokens,
                 cost_usd=counts.cost_usd,
-                basis=f"{steps} steps at most; what they read comes on top",
+                basis=f"at most {steps} steps, without what they read",
             )
         found = await investigate(shelf, judge, condense=cheaper, steps=steps)
     fix = found.fix if found.fix is not None else work.progress.fix
@@ -204,12 +203,12 @@ def _judge_of(flags: JudgeFlags, options: ScoreOptions) -> LlmJudge:
     judging = config.judging if config is not None else JudgeConfig()
     if flags.model is None and not judging.options.get("model"):
         given = option("judge", "openai:gpt-4o-mini")
-        raise InputError(f"an investigation asks a model: give {given}, or `judge:` in a config")
+        raise InputError(f"an investigation needs a model: give {given}, or `judge:` in a config")
     return make_judge_of(judging, flags, config.plan if config is not None else make_plan(None))
 
 
 def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
-    """Gather what may be looked at: members that say different things, and passing twins."""
+    """Collect the traces to investigate: members with different contents, and passing twins."""
     wanted = {member.id for member in work.issue.members}
     by_says: defaultdict[str, list[tuple[str, Trace]]] = defaultdict(list)
     for result, trace in work.opened.traced():
@@ -243,7 +242,7 @@ def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
 
 
 Traced = Callable[[], Iterable[tuple[CaseResult, Trace]]]
-"""Gives what was scored, with its traces; it is read more than once."""
+"""Returns results with their traces; called more than once."""
 
 
 class Proven(NamedTuple):
@@ -265,31 +264,30 @@ def prove_fix(
     place: Place = HERE,
     **options: Unpack[ScoreOptions],
 ) -> Proven:
-    """Play members of an issue and green neighbours again, as they are and with its fix.
+    """Play members of an issue and passing neighbours again, without and with its fix.
 
-    Every tool is answered from the recording.
+    The recording answers every tool call.
 
     Args:
-        key: the key of the issue, or how it begins.
+        key: the key of the issue, or its first characters.
         sources: evaluations and recordings with its failures, as for ``find_issues``.
-        evaluators: what recordings are scored by.
-        agent: the agent that plays, or a config; that of ``config`` when left out.
-        texts: one text to change, by its name: a fix of a person's own. The fix that was proposed
-            when left out.
-        expect: whom the work should go to; ``[]`` for nobody.
-        repeat: how often each case is played on either side.
-        place: where issues are kept.
+        evaluators: the evaluators for recordings.
+        agent: the agent that plays, or a config; by default that of ``config``.
+        texts: one changed text, by its name: a person's own fix. By default the proposed fix.
+        expect: the agents that should get the work; ``[]`` for nobody.
+        repeat: how often each case is played, without and with the fix.
+        place: where issues are stored.
         options: as for :func:`baton.score`.
 
     Raises:
-        InputError: no such issue or fix, one that cannot be played, a text that has changed since
-            the fix was made, or members that cannot be judged.
+        InputError: no such issue or fix, a fix that cannot be played, a text that was changed
+            since the fix was made, or members that cannot be judged.
     """
     target = os.fspath(agent) if agent is not None else None
     config = options.get("config")
     named = target or (os.fspath(config) if isinstance(config, str | os.PathLike) else None)
     if named is None:
-        raise InputError(f"a fix is proven by playing it: name the agent, {option('agent')}")
+        raise InputError(f"a proof plays the fix: name the agent with {option('agent')}")
     work = _begin(key, sources, evaluators, place, options)
     now = {each.name: each.text for each in list_components(named)}
     fix = _fix_of(work, now, texts)
@@ -310,21 +308,21 @@ def prove_kept(
     agent: AgentLike,
     **options: Unpack[ScoreOptions],
 ) -> Fix:
-    """Play members of an issue and green neighbours again, like :func:`prove_fix`.
+    """Play members of an issue and passing neighbours again, like :func:`prove_fix`.
 
     Args:
         issue: the issue, as stored.
         fix: the proposed fix.
-        traced: gives its members and what may be their neighbours, each time it is called.
-        agent: who plays; a provider of a config plays with all that its config says.
+        traced: returns its members and possible neighbours each time it is called.
+        agent: the agent that plays; a provider of a config uses the whole config.
         options: as for :func:`baton.score`.
 
     Returns:
-        The fix with its proof. Nothing is kept.
+        The fix with its proof. Nothing is stored.
 
     Raises:
-        InputError: a fix that cannot be played, or by this agent; a text that has changed since the
-            fix was made; members that do not exist or cannot be judged.
+        InputError: a fix that cannot be played, or not by this agent; a text that was changed
+            since the fix was made; members that do not exist or cannot be judged.
     """
     target, named, variant = _player(agent, options)
     _refuse_unplayable(issue, fix)
@@ -344,23 +342,23 @@ def search_for_fix(
     judge: Judge,
     second: Mapping[str, Any] | None = None,
 ) -> Fix:
-    """Search for a text that ends an issue, like :func:`baton.improve`, and prove it.
+    """Search for a text that fixes an issue, like :func:`baton.improve`, and prove it.
 
-    Members of the issue and passing neighbours are the cases. What is changed is the text of the
-    fix that was proposed before, else the instructions of whoever is at fault: the receiver for its
-    own work, the sender for how it chooses, asks and uses results.
+    The cases are members of the issue and passing neighbours. The search changes the text of an
+    earlier fix, else the instructions of the agent at fault: the receiver for its own work, the
+    sender for how it chooses, asks and uses results.
 
     Args:
         issue: the issue, as stored.
-        begun: the fix that there is.
-        traced: gives its members and what may be their neighbours, each time it is called.
-        agent: who plays.
-        judge: the model that proposes, and judges where a rubric found the issue.
-        second: settings of another model that judges as well. A gain that one judge alone sees is
+        begun: the current fix, if there is one.
+        traced: returns its members and possible neighbours each time it is called.
+        agent: the agent that plays.
+        judge: the model that proposes texts, and judges if a rubric found the issue.
+        second: settings of a second model that also judges. A gain that only one judge sees is
             not proven.
 
     Returns:
-        The fix with its proof. Nothing is kept.
+        The fix with its proof. Nothing is stored.
 
     Raises:
         InputError: no gain is proven, with the reason; too few cases; or as :func:`prove_kept`.
@@ -395,7 +393,7 @@ def search_for_fix(
 
 
 def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> str:
-    """Return the text that is changed; raises InputError if the agent has none such."""
+    """Return the name of the text to change; raises InputError if the agent does not have it."""
     if begun is not None and begun.text in texts:
         return str(begun.text)
     known = subtype_named(issue.subtype)
@@ -406,13 +404,13 @@ def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> 
     for name in (first, other):
         if name and f"agent:{name}" in texts:
             return f"agent:{name}"
-    raise InputError(f"the agent that plays has no instructions of `{first or other}`")
+    raise InputError(f"the agent that plays has no instructions for `{first or other}`")
 
 
 def _player(
     agent: AgentLike, options: ScoreOptions
 ) -> tuple[str | dict[str, Any] | None, str | dict[str, Any], str | None]:
-    """Return the player: the target, what its texts are asked by, and the provider of a config."""
+    """Return the target to play, the target whose texts are read, and the provider of a config."""
     if isinstance(agent, dict) and is_configured(agent):
         options["config"] = agent["config"]
         return None, agent["config"], agent.get("provider")
@@ -452,7 +450,7 @@ def _play(
 
 
 def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None) -> Fix:
-    """Return the fix to play: a person's, or the one that was proposed."""
+    """Return the fix to play: a person's, or the proposed one."""
     if texts:
         if len(texts) != 1:
             raise InputError(f"{option('with')} takes one text here: of several, none is proven")
@@ -479,7 +477,7 @@ def _refuse_changed(fix: Fix, now: Mapping[str, str], instead: str) -> None:
 
 
 def _evaluators_for(issue: Issue, cases: Sequence[Case]) -> list[str]:
-    """Return what decides: the evaluators that failed, and whom the work was to go to."""
+    """Return the evaluators that decide: those that failed, and that of expected targets."""
     stated = any(
         case.dispatch is not None
         and case.dispatch.form == "decision"
@@ -497,15 +495,15 @@ def _made(
     most: int,
     neighbours: int | None,
 ) -> Made:
-    """Make cases of members and of what passes beside them."""
+    """Make cases of members and of passing neighbours."""
     wanted = {member.id for member in issue.members}
     form = _form(issue)
     beside = neighbours if neighbours is not None else 2 * most + len(there)
     if form is None:
         return _conversations(issue, traced, wanted, there, most, neighbours)
     known = subtype_named(issue.subtype)
-    # What the receiver is told to do concerns its own work; how the sender chooses, asks and uses
-    # results concerns all that it passes on.
+    # The receiver's instructions affect only its own work; how the sender chooses, asks and uses
+    # results affects all its dispatches.
     of_receiver = known is not None and known.category == "working"
     members = Pool(2 * most, failing=True, issue=issue.key, members=wanted)
     greens = Pool(
@@ -553,8 +551,8 @@ def _known_right(
             key = member_of(trace, made)
             if key not in by_id:
                 continue
-            # What a case expects is told for each dispatch by its target alone. Where that leaves
-            # two ways, nobody knows.
+            # A case only states the expected target of each dispatch. If two expectations fit, the
+            # right one is unknown.
             meant = {e for e, actual in result.routing if actual == made.to_agent != e}
             if len(meant) == 1:
                 (to,) = meant
@@ -595,7 +593,7 @@ def _first_agent(trace: Trace) -> str:
 
 
 class Promotable(NamedTuple):
-    """What was done about an issue, and the files that its cases were written to."""
+    """The progress of an issue, and the files that its cases were written to."""
 
     progress: Progress
     made: Made
@@ -614,21 +612,21 @@ def promote_issue(
     place: Place = HERE,
     **options: Unpack[ScoreOptions],
 ) -> Promotable:
-    """Make cases of an issue's members and write them into a set, with green ones beside them.
+    """Make cases of an issue's members and of passing neighbours, and add them to a dataset.
 
     Args:
-        key: the key of the issue, or how it begins.
-        dataset: a folder of cases, which gets a file for each new one.
+        key: the key of the issue, or its first characters.
+        dataset: a folder of cases; each new case becomes a file.
         sources: evaluations and recordings with its failures, as for ``find_issues``.
-        evaluators: what recordings are scored by.
-        expect: whom the work should go to; ``[]`` for nobody.
+        evaluators: the evaluators for recordings.
+        expect: the agents that should get the work; ``[]`` for nobody.
         count: the number of members.
-        passes: how many evaluations in a row close the issue.
-        place: where issues are kept.
+        passes: the number of passing evaluations in a row that close the issue.
+        place: where issues are stored.
         options: as for :func:`baton.score`.
 
     Raises:
-        InputError: no such issue, or none of its members asks for something new.
+        InputError: no such issue, or the dataset already has all requests of its members.
     """
     folder = Path(dataset)
     if folder.suffix or folder.is_file():

@@ -63,12 +63,12 @@ GROUPS = Path(".baton") / "issue-groups.json"
 
 
 class Found(NamedTuple):
-    """Issues, the most frequent first, and what they were made of.
+    """Issues, the most frequent first, and what they were made from.
 
-    ``unread`` are results whose trace no longer exists; their failures are not counted.
-    ``traces`` is ``None`` for those of a server, which counts conversations that are gone as well.
-    ``kept`` is what was done about issues, by their keys, and ``quiet`` are those of them that did
-    not fail in what was read.
+    ``unread`` counts results whose trace no longer exists; their failures are not counted.
+    ``traces`` is ``None`` for a server, which also counts deleted conversations. ``kept`` is the
+    stored progress by key of the issue, and ``quiet`` the progress of issues without a failure in
+    these sources.
     """
 
     issues: Sequence[Issue]
@@ -91,26 +91,26 @@ def find_issues(
     unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Found:
-    """Group what failed into issues.
+    """Group failures into issues.
 
     Args:
-        sources: folders of evaluations, which are taken as they were scored, and recordings, which
-            are scored like :func:`baton.score`; the newest evaluation when left out.
+        sources: folders of evaluations, whose scores are used, and recordings, which are scored
+            like :func:`baton.score`; by default the newest evaluation.
         stored: where evaluations are stored.
         marks: the file with the states of issues.
-        groups: the file with the groups of texts; it is written again.
+        groups: the file with the groups of texts; it is updated.
         progress: the folder with the progress of issues.
-        embeddings: the model whose vectors of judges' reasons are compared, in place of their
-            words: ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if
-            that is of OpenAI as well), or settings as of a judge. What is sent is masked.
-        evaluators: what recordings are scored by, as for :func:`baton.score`.
-        unreadable: takes what is wrong with broken files, and the others continue; without it, a
+        embeddings: the model for comparing judges' reasons by vectors instead of words:
+            ``"openai:text-embedding-3-small"`` (at the address of `judge:` of the config, if that
+            is also OpenAI), or settings as for a judge. Secrets are masked before sending.
+        evaluators: the evaluators for recordings, as for :func:`baton.score`.
+        unreadable: a list that gets the errors of broken files, which are skipped; without it, a
             broken file is an error.
         options: for recordings, as for :func:`baton.score`: ``config``, ``agents`` and more;
-            ``note`` takes what was left out.
+            ``note`` is called with what was left out.
 
     Raises:
-        InputError: an option or file with errors, or nothing that could be read.
+        InputError: an option or file with errors, or nothing could be read.
     """
     embed = None if embeddings is None else embedder(embeddings, options)
     opened = Opened(sources, evaluators, stored=stored, unreadable=unreadable, **options)
@@ -118,7 +118,7 @@ def find_issues(
 
 
 class Opened:
-    """Evaluations and recordings, scored once, to be read more than once: :func:`find_issues`."""
+    """Evaluations and recordings that are scored once and can be read again and again."""
 
     def __init__(
         self,
@@ -136,11 +136,11 @@ class Opened:
         )
 
     def results(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
-        """Yield what was scored, each conversation once."""
+        """Yield the results, each conversation once."""
         return _each_once(self._evaluations)
 
     def traced(self) -> Iterator[tuple[CaseResult, Trace]]:
-        """Yield the results whose trace is there."""
+        """Yield the results whose trace exists."""
         for result, found in self.results():
             if found.trace is not None:
                 yield result, found.trace
@@ -153,7 +153,7 @@ class Opened:
         progress: PathLike = PROGRESS,
         embed: Embed | None = None,
     ) -> Found:
-        """Group what failed into issues; see :func:`find_issues`."""
+        """Group failures into issues; see :func:`find_issues`."""
         known = Marks(Path(marks)).read()
         kept = {each.issue.key: each for each in ProgressFolder(progress).read_all()}
         collector = Collector()
@@ -191,10 +191,10 @@ class Opened:
 
 
 def _runs_of(stored: Path) -> Iterator[Run]:
-    """Yield what evaluations say of cases that they played, with the texts as they are.
+    """Yield the verdicts of evaluations that played cases without changed texts.
 
-    What was only scored again as it was recorded says nothing of the agents of today, and a play
-    with changed texts nothing of those that there are.
+    Scores of old recordings say nothing about the current agents, and plays with changed texts
+    say nothing about the current texts.
     """
     for file in sorted(stored.glob(f"*/{HEADER}")):
         header = read_header(file.parent, Header)
@@ -203,7 +203,7 @@ def _runs_of(stored: Path) -> Iterator[Run]:
             continue
         verdicts: dict[str, Status] = {}
         for row in rows_of(file.parent):
-            # Of repeats the worst counts.
+            # The worst repeat counts.
             before = verdicts.get(row.case_id, "passed")
             verdicts[row.case_id] = max(before, row.status, key=_WORST.index)
         yield Run(datetime.fromisoformat(started).timestamp(), verdicts)
@@ -213,21 +213,21 @@ _WORST: list[Status] = ["passed", "skipped", "error", "failed"]
 
 
 def issues_of_server(server: Server) -> Found:
-    """Return the issues that a server keeps, those that are muted or fixed included.
+    """Return all issues of a server, including muted and fixed ones.
 
     Raises:
-        InputError: the server refuses it.
-        ServerError: it does not answer.
+        InputError: the server refuses the request.
+        ServerError: the server does not answer.
     """
     issues = list(server.issues(all=True))
     return Found(issues, sum(issue.count for issue in issues), None, 0)
 
 
 def embedder(embeddings: str | Mapping[str, Any], options: ScoreOptions) -> Embed:
-    """Return what gives vectors of texts, within the budget of a run and with its cache.
+    """Return a function that computes vectors of texts, with the budget and cache of a run.
 
     Raises:
-        InputError: a model that cannot be asked, or settings with faults.
+        InputError: an unknown model, or settings with errors.
     """
     from baton.judges.embeddings import Embeddings
     from baton.judges.settings import read_settings, replaced
@@ -257,7 +257,7 @@ def embedder(embeddings: str | Mapping[str, Any], options: ScoreOptions) -> Embe
 def _in_groups(
     collector: Collector, path: Path, note: Note, embed: Embed | None = None
 ) -> list[Issue]:
-    """Return the issues with their groups, which keep the names that a file has for them."""
+    """Return the issues with their groups; groups keep their names from the file."""
     if not is_installed("sklearn"):
         found = collector.issues()
         if any(can_be_grouped(issue) for issue in found):
@@ -265,7 +265,7 @@ def _in_groups(
         return found
     groups = _read_groups(path)
     before = msgspec.json.encode(groups, order="deterministic")
-    # Groups of vectors would fall apart by words: if there are no vectors, they stay.
+    # Grouping by words would split groups that vectors made. Without vectors they are kept.
     hold = groups.pop(_BY_VECTORS, None) is not None
     try:
         issues = collector.issues(groups, embed, hold=hold and embed is None)
@@ -287,7 +287,7 @@ def _in_groups(
 
 
 _BY_VECTORS = ""
-"""What stands among the groups, by the key of a signature, where vectors made them."""
+"""The key that marks the groups of a signature as made by vectors."""
 
 
 def _read_groups(path: Path) -> Groups:
@@ -296,7 +296,7 @@ def _read_groups(path: Path) -> Groups:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError) as error:
-        message = f"holds no groups: {error}; delete it to name them again"
+        message = f"contains no groups: {error}; delete it to create new ones"
         raise InputError(Problem(file=str(path), message=message)) from None
 
 
@@ -304,11 +304,11 @@ def members_of_group(key: str, groups: PathLike = GROUPS) -> list[str] | None:
     """Return the ids of the members of an issue that is a group of texts; ``None`` for another one.
 
     Args:
-        key: the key of the issue, ``3f2a91c04d17-41d6``, or how it begins.
+        key: the key of the issue, ``3f2a91c04d17-41d6``, or its first characters.
         groups: the file with the groups of texts.
 
     Raises:
-        InputError: no group goes by that key, or several do.
+        InputError: no group has that key, or several do.
     """
     signature, dash, name = key.partition("-")
     if not dash:
@@ -321,9 +321,7 @@ def members_of_group(key: str, groups: PathLike = GROUPS) -> list[str] | None:
     }
     if len(found) == 1:
         return next(iter(found.values()))
-    what = (
-        f"several begin so: {', '.join(list(found)[:3])}" if found else "`baton issues` lists them"
-    )
+    what = f"several match: {', '.join(list(found)[:3])}" if found else "`baton issues` lists them"
     raise InputError(f"no issue `{key}`; {what}")
 
 
@@ -335,18 +333,18 @@ def results_of(
     unreadable: list[str] | None = None,
     **options: Unpack[ScoreOptions],
 ) -> Iterator[tuple[CaseResult, FoundTrace]]:
-    """Yield what was scored, each conversation once, whatever evaluations and recordings hold it.
+    """Yield the results of evaluations and recordings, each conversation once.
 
     Args:
-        sources: folders of evaluations, and recordings, which are scored first; the newest
-            evaluation when left out.
-        evaluators: what recordings are scored by.
+        sources: folders of evaluations, and recordings, which are scored first; by default the
+            newest evaluation.
+        evaluators: the evaluators for recordings.
         stored: where evaluations are stored.
-        unreadable: takes what is wrong with broken files, as for :func:`find_issues`.
+        unreadable: a list that gets the errors of broken files, as for :func:`find_issues`.
         options: for recordings, as for :func:`baton.score`.
 
     Raises:
-        InputError: an option or file with errors, or nothing that could be read.
+        InputError: an option or file with errors, or nothing could be read.
     """
     yield from _each_once(_evaluations(sources, evaluators, Path(stored), options, unreadable))
 
@@ -397,23 +395,23 @@ def mark_issue(
     """Set the state of an issue: ``open``, ``muted``, ``fixed`` (in a version), or ``new``.
 
     Args:
-        key: the key of an issue, or how it begins.
-        state: its new state, one of those.
+        key: the key of an issue, or its first characters.
+        state: its new state.
         issues: the existing issues.
-        version: of the receiver's definition, in which it is fixed.
-        note: why.
-        by: the person who sets it.
-        marks: the file that takes it.
+        version: the version of the receiver's definition in which it is fixed.
+        note: the reason.
+        by: the person who sets the state.
+        marks: the file with the states.
 
     Raises:
-        InputError: no issue has that key, several keys begin so, or the state cannot be set.
+        InputError: no issue or several issues match the key, or the state cannot be set.
     """
     given: list[State] = [each for each in STATES if each != "regressed"]
     chosen = next((each for each in given if each == state), None)
     if chosen is None:
         raise InputError(f"`{state}` is not a state of issues; write one of {', '.join(given)}")
     if version is not None and state != "fixed":
-        raise InputError("a version goes with `fixed`: the one in which it is fixed")
+        raise InputError("a version is only allowed with `fixed`: the one with the fix")
     mark = Mark(
         key=issue_named(key, issues).key,
         state=chosen,
@@ -427,7 +425,7 @@ def mark_issue(
 
 
 def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
-    """Return the issue whose key is this, or begins so; raises InputError."""
+    """Return the issue with this key, or the only one whose key begins so; raises InputError."""
     found = [issue for issue in issues if issue.key.startswith(key)] if key else []
     if len(found) == 1:
         return found[0]
@@ -488,7 +486,7 @@ class ProgressFolder:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as error:
-            message = f"does not say what was done about an issue: {error}"
+            message = f"is not the progress of an issue: {error}"
             raise InputError(Problem(file=str(file), message=message)) from None
 
     def read_all(self) -> Iterator[Progress]:

@@ -1,4 +1,4 @@
-"""What an evaluation needs, checked before anything runs: cases, evaluators, judge, gate."""
+"""Loads and checks everything that an evaluation needs: cases, evaluators, judge, gate."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ Note = Callable[[str], None]
 
 
 def log_note(text: str) -> None:
-    """Log a note as a warning of the logger `baton`, if there is no other receiver."""
-    import logging  # few need it
+    """Log a note as a warning of the logger `baton`: the default receiver of notes."""
+    import logging  # rarely needed
 
     logging.getLogger("baton").warning(text)
 
 
 class ScoreOptions(TypedDict, total=False):
-    """How to score: the options of :func:`baton.score`, which :func:`baton.evaluate` takes, too.
+    """How to score: the options of :func:`baton.score`, which :func:`baton.evaluate` also has.
 
     Options override the config; ``None`` is the same as leaving one out.
 
     Keys:
         config: a config (YAML), with evaluators, judge, gate, dataset and so on; or criteria of
-            ADK (a ``test_config.json`` of any name), told by their content.
+            ADK (a ``test_config.json`` of any name), detected by their content.
         agents: agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML.
         pass_rule: ``all``, or ``{"mean": 0.8}``: the mean of the evaluators' values decides.
         prices: USD per million tokens by model: ``{"gpt-x": {"input": 1.25, "output": 10}}``.
-        agent_names: recorded agent name to the name that cases use.
-        judge: the judge of judged evaluators: a model (``"openai:gpt-4o-mini"``), what `judge:` of
-            a config says as plain data, or an object with the methods of ``Judge``. Verdicts are
-            kept in ``.baton/verdicts.sqlite``, unless ``cache`` of the data names another file, or
-            is false.
-        gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or what `gate:` of a config says
-            as plain data.
-        name: the name of the evaluation; the config's or the dataset's when left out.
-        trust: folders whose ``test_config.json`` may name code, though nobody named the file.
-        redact: what gets a tag in its place before it is judged or kept. Secrets by default;
-            ``False`` for nothing; kinds beside the secrets (``["email"]``); or a mapping with
-            ``kinds`` and ``patterns`` (``{"patterns": {"employee": "EMP-[0-9]{6}"}}``).
-        redact_kinds: kinds beside what ``redact`` or the config says.
-        by_cases: choose evaluators by what cases state, if nothing names them; ``evaluate`` always
+        agent_names: the names that cases use, by recorded name of the agent.
+        judge: the judge of judged evaluators: a model (``"openai:gpt-4o-mini"``), plain data as
+            for `judge:` of a config, or an object with the methods of ``Judge``. Verdicts are
+            cached in ``.baton/verdicts.sqlite``; ``cache`` in the data names another file, or is
+            false.
+        gate: rules such as ``"scope_fidelity by agent >= 0.9"``, or plain data as for `gate:` of
+            a config.
+        name: the name of the evaluation; by default that of the config or the dataset.
+        trust: folders whose ``test_config.json`` may name code although nobody named the file.
+        redact: what to replace with tags before it is judged or stored. Secrets by default;
+            ``False`` for nothing; further kinds (``["email"]``); or a mapping with ``kinds`` and
+            ``patterns`` (``{"patterns": {"employee": "EMP-[0-9]{6}"}}``).
+        redact_kinds: kinds in addition to ``redact`` or the config.
+        by_cases: if nothing names evaluators, choose them by what cases state; ``evaluate`` always
             does.
         note: called with each line that is worth knowing and not part of a report, such as an
             unused input; by default the logger `baton` warns.
@@ -101,21 +101,21 @@ def refuse_unknown(function: str, options: Mapping[str, Any], known: Iterable[st
 
 
 def judge_flags_of(options: ScoreOptions) -> JudgeFlags:
-    """Return what this run says of its judge, for those that need no more than that.
+    """Return the judge of these options as flags.
 
     Raises:
-        InputError: the judge is more than a model: settings, or an object.
+        InputError: the judge is not just a model: it is settings or an object.
     """
     judge = options.get("judge")
     if judge is None or isinstance(judge, JudgeFlags):
         return judge or JudgeFlags()
     if isinstance(judge, str):
         return JudgeFlags(model=judge)
-    raise InputError(f"{option('judge')} is a model here; write its settings into a config")
+    raise InputError(f"{option('judge')} takes only a model here; put its settings into a config")
 
 
 class Criteria(msgspec.Struct, frozen=True):
-    """A file of ADK's criteria; ``found`` says that data named it, not the user."""
+    """A file of ADK's criteria; ``found``: it was found beside data, and not named by the user."""
 
     file: Path
     found: bool = False
@@ -124,9 +124,9 @@ class Criteria(msgspec.Struct, frozen=True):
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were loaded for an evaluation; any of them may be missing.
 
-    ``paths`` are those of the dataset, ``definitions`` is the file of agent definitions that
-    ``catalog`` was read from. Paths that are given go before those of the config. ``criteria`` are
-    those of ADK, where they were given as the config.
+    ``paths`` are those of the dataset; ``definitions`` is the file of agent definitions that
+    ``catalog`` was read from. Given paths override those of the config. ``criteria`` are those of
+    ADK, if they were given as the config.
     """
 
     config: Config | None = None
@@ -140,10 +140,10 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 def inputs_of(
     options: ScoreOptions, dataset: DatasetLike | None, agents: PathLike | None = None
 ) -> Inputs:
-    """Load the config that the options name, and the cases and definitions that go with it.
+    """Load the config that the options name, its cases and its agent definitions.
 
-    ``agents`` are definitions to take where neither options nor config name any. In a rehearsal the
-    user's own code is not imported.
+    ``agents`` are definitions that are used if neither options nor config name some. In a
+    rehearsal the user's own code is not imported.
 
     Raises:
         InputError: a file with errors; recordings where cases are meant.
@@ -167,7 +167,7 @@ def inputs_of(
 
 
 def is_criteria(config: PathLike | Config) -> bool:
-    """Tell ADK's criteria from a config of Baton, by the content: both are given with ``-c``."""
+    """Return whether a file given with ``-c`` contains ADK's criteria and not a config."""
     return not isinstance(config, Config) and is_kind(Path(config), "criteria")
 
 
@@ -177,7 +177,7 @@ def load_inputs(
     agents: PathLike | None = None,
     note: Note = log_note,
 ) -> Inputs:
-    """Load the cases and the agent definitions that are given, else those of the config.
+    """Load the given cases and agent definitions, else those of the config.
 
     Raises:
         InputError: a file with errors; recordings where cases are meant.
@@ -209,13 +209,13 @@ def load_inputs(
 
 
 def each_once(paths: Iterable[PathLike], note: Note) -> list[str]:
-    """Leave out paths that were given before, also in another spelling (`runs`, `./runs`)."""
+    """Remove duplicate paths, even with another spelling (`runs`, `./runs`)."""
     known: dict[str, str] = {}
     for each in paths:
         path = os.fspath(each)
         try:
             place = os.path.realpath(path)
-        except ValueError:  # it holds a NUL, and is reported when it is opened
+        except ValueError:  # it contains a NUL, and is reported when it is opened
             place = path
         if place in known:
             note(f"{path} is given twice: it counts once")
@@ -225,7 +225,7 @@ def each_once(paths: Iterable[PathLike], note: Note) -> list[str]:
 
 
 def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None = None) -> Dataset:
-    """Load a dataset; a fault in a path that a config names says so."""
+    """Load a dataset; an error in a path from a config names the config."""
     try:
         return load_dataset(paths, agents=catalog)
     except InputError as error:
@@ -257,17 +257,17 @@ def prepare(
     """Decide how to score: evaluators, redaction, judge and gate, all of them checked.
 
     Args:
-        inputs: the cases, if there are any, and the config, whose evaluators, judge and gate hold
-            unless others are given.
-        evaluators: what scores; goes before config and cases.
+        inputs: the cases, if there are any, and the config, whose evaluators, judge and gate are
+            used unless others are given.
+        evaluators: the evaluators; they override config and cases.
         options: all other options.
         criteria: criteria of ADK to score with.
-        player_prices: prices that a provider states; those of the options go before them.
-        player_model: the model of a provider, for runs that do not name theirs.
+        player_prices: prices that a provider states; those of the options override them.
+        player_model: the model of a provider, for runs without a recorded model.
 
     Raises:
         InputError: options that exclude each other, a file that is not trusted, an unknown
-            evaluator, option or value, a judge that is needed and not named.
+            evaluator, option or value, or a missing judge.
     """
     config, judge, criteria = inputs.config, options.get("judge"), criteria or inputs.criteria
     flags = judge if isinstance(judge, JudgeFlags) else JudgeFlags()
@@ -296,7 +296,7 @@ def prepare(
     plan = msgspec.structs.replace(plan, **changes)
     rules = options.get("gate") or ()
     gate = config.gate if config is not None and not rules else read_gate(rules)
-    # An LLM answers for tools while cases are played, and not when recordings are scored.
+    # An LLM may stand in for tools while cases are played, but not when recordings are scored.
     plays = options.get("by_cases", False) and inputs.dataset is not None
     configured = config.stand_ins if config is not None else None
     answers = plays and (
@@ -313,13 +313,13 @@ def prepare(
 
 
 def trust_in(options: ScoreOptions) -> Trust:
-    """Return the trust in found files that the options give; ``NOBODY`` when they give none."""
+    """Return the trust in found files from the options; by default ``NOBODY``."""
     trust = options.get("trust", ())
     return trust if isinstance(trust, Trust) else trust_of(trust)
 
 
 def for_this(plan: Plan, dataset: Dataset | None) -> Plan:
-    """Return the plan with its provenance, where its gate is for certain data alone.
+    """Return the plan with its provenance, if its gate is for certain data only.
 
     Raises:
         InputError: the gate is for another dataset, or its baseline does not exist.
@@ -340,10 +340,10 @@ def folder_header(
     changes: Sequence[ChangedText] = (),
     **more: Any,
 ) -> dict[str, Any]:
-    """Return what an evaluation folder says of how it was made; ``played_by`` is a provider's type.
+    """Return the part of an evaluation folder that says how the evaluation was made.
 
-    Without ``git`` the commit is left out, which takes longer to find out than all else.
-    ``changes`` are the texts that were changed.
+    ``played_by`` is the type of the provider; ``changes`` are the changed texts. Without ``git``
+    the commit is left out, because finding it takes longer than everything else.
 
     Raises:
         InputError: the gate is for another dataset or config, or its baseline does not exist.
@@ -388,7 +388,7 @@ def folder_header(
 
 
 def redaction_in(config: Config | None, options: ScoreOptions) -> Redaction:
-    """Put what the options say over the redaction of a config.
+    """Override the redaction of a config by the options.
 
     Raises:
         InputError: an unknown kind, or kinds while nothing is to be redacted.
@@ -403,9 +403,9 @@ def redaction_in(config: Config | None, options: ScoreOptions) -> Redaction:
 def redaction_with(
     configured: Redaction, redact: bool | None, kinds: Sequence[str] = ()
 ) -> Redaction:
-    """Put what a run says over the redaction of a config.
+    """Override the redaction of a config.
 
-    ``redact`` of ``None`` leaves it as configured; ``kinds`` come beside the configured ones.
+    ``None`` for ``redact`` leaves it as configured; ``kinds`` are added to the configured ones.
 
     Raises:
         InputError: an unknown kind, or kinds while nothing is to be redacted.
@@ -424,13 +424,13 @@ def redaction_with(
 
 
 def gated_by_some(plan: Plan, cases: Dataset, note: Note) -> Plan:
-    """Leave out of the gate what it cannot ask of a few of all cases, and say so."""
+    """Remove the rules of a gate that only make sense for all cases, and add a note."""
     if not plan.gate:
         return plan
-    from baton.gate.decide import for_some_cases  # with what compares evaluations
+    from baton.gate.decide import for_some_cases  # it imports the comparison of evaluations
 
     tags = {tag for case in cases for tag in case.tags} if plan.gate.rules else set()
     part = for_some_cases(plan.gate, cases.ids, tags)
     if part.left_out:
-        note(f"the gate is about all cases; not asked of these: {', '.join(part.left_out)}")
+        note(f"gate rules for all cases are not checked here: {', '.join(part.left_out)}")
     return msgspec.structs.replace(plan, gate=part.gate)

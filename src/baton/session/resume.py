@@ -1,4 +1,4 @@
-"""Resuming an evaluation, or playing only failures: what its folder may decide and what not.
+"""Resumes an evaluation, or plays only its failures: decides what its folder may determine.
 
 An evaluation folder is data that anyone may have written. Its cases, filters and judges are used
 again. Its provider, its code and files elsewhere are not: the folder only shows what to name.
@@ -29,14 +29,14 @@ from baton.store import Kept, keep, read_evaluation
 from .agents import DEFAULT_CONFIG
 from .prepare import Note
 
-_SAME_CASES = "the results there belong to other cases or repeats: start a new evaluation"
+_SAME_CASES = "its results belong to other cases or repeats: start a new evaluation"
 
 
 class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The words and options of `baton eval` that say what to evaluate; kept in the folder.
+    """The arguments and options of `baton eval` that say what to evaluate; stored in the folder.
 
-    ``config`` is one that was given beside an agent, or as an option. ``cases`` are those chosen
-    by `--only-failed`. ``variant`` is which of a config's providers.
+    ``config`` was given in addition to an agent, or as an option. ``cases`` are those chosen by
+    `--only-failed`. ``variant`` is the name of one of the config's providers.
     """
 
     config: str | None = None
@@ -69,7 +69,7 @@ class Basis(msgspec.Struct, kw_only=True):
 
 
 class Earlier(Header, kw_only=True):
-    """What a folder says of the evaluation in it, and of what was asked for."""
+    """The header of an evaluation folder, with the request it was made from."""
 
     run: RunOptions = msgspec.field(default_factory=RunOptions)
     request: Request | None = None
@@ -77,10 +77,10 @@ class Earlier(Header, kw_only=True):
 
 
 class Start(NamedTuple):
-    """What to evaluate, and where from: a folder that is resumed, or nothing.
+    """What to evaluate, and the folder that is resumed, if there is one.
 
-    ``open_cases`` tells, by id, the cases to play from those that passed before. With
-    ``criteria_found`` the folder named the criteria, not the user.
+    ``open_cases`` returns, by id, whether a case is played; others passed before.
+    ``criteria_found``: the folder named the criteria, not the user.
     """
 
     request: Request
@@ -100,7 +100,7 @@ def last_evaluation(stored: Path, *, played: bool) -> Path:
     """
     verb = "eval" if played else "score"
     folders = sorted((path.parent for path in stored.glob(f"*/{HEADER}")), reverse=True)
-    # Names start with the UTC second; who was first within a second, headers tell.
+    # Names start with the UTC second; headers have the order within a second.
     for _, same_second in itertools.groupby(folders, lambda folder: folder.name.partition("-")[0]):
         headers = {folder: read_header(folder, Earlier) for folder in same_second}
         made = [
@@ -121,7 +121,7 @@ def begin(
     force: bool = False,
     note: Note,
 ) -> Start:
-    """Combine what is asked for now with what an earlier evaluation was asked for, if one is named.
+    """Combine a request with that of an earlier evaluation, if one is named.
 
     Raises:
         InputError: options that contradict each other, or no such evaluation.
@@ -132,7 +132,7 @@ def begin(
     folder = resume or only_failed
     if folder is None:
         if force:
-            raise InputError(f"{option('force', True)} goes with {option('resume')}")
+            raise InputError(f"{option('force', True)} needs {option('resume')}")
         return Start(request, judge)
     before = read_header(folder, Earlier)
     if before.request is None or before.basis is None:
@@ -173,7 +173,7 @@ class _JudgeWords(msgspec.Struct, omit_defaults=True):
 
 
 def judge_words(flags: JudgeFlags) -> dict[str, Any]:
-    """Return what a folder keeps of the options of the judge: those that were given."""
+    """Return the given options of the judge, as stored in a folder."""
     words = _JudgeWords(
         judge=flags.model,
         no_cache=not flags.cached,
@@ -186,7 +186,7 @@ def judge_words(flags: JudgeFlags) -> dict[str, Any]:
 
 
 def _judge_with(kept: dict[str, Any], given: JudgeFlags, folder: Path) -> JudgeFlags:
-    """Put what is given over what the folder says; raises InputError for what makes no sense."""
+    """Override the options of the folder by the given ones; raises InputError for conflicts."""
     try:
         before = msgspec.convert(kept, _JudgeWords)
     except msgspec.ValidationError as error:
@@ -197,13 +197,14 @@ def _judge_with(kept: dict[str, Any], given: JudgeFlags, folder: Path) -> JudgeF
 
 
 def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool) -> Request:
-    """Return cases and evaluators that recordings were scored with, as their folder names them.
+    """Return the cases and evaluators that the folder of scored recordings names.
 
-    What is given now (``dataset``, ``evaluators``, ``config``) is not asked of the folder.
+    ``dataset``, ``evaluators`` and ``config`` say which of these are given now, and so are not
+    taken from the folder.
 
     Raises:
-        InputError: it names a config, code, or files outside of the current folder: these are named
-            again, as a folder does not choose what is run.
+        InputError: it names a config, code, or files outside of the current folder. The user has
+            to name these again, as a folder must not choose what is run.
     """
     header = read_header(folder, Earlier)
     before = header.request or Request()
@@ -216,14 +217,14 @@ def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool
         words += [word for path in header.dataset for word in ("--dataset", path)]
     if words:
         command = shlex.join(["baton", "score", "--lf", *words])
-        message = f"a folder does not choose what is run: name it again: {command}"
+        message = f"a folder cannot choose what is run: name it again: {command}"
         raise InputError(Problem(file=str(folder), message=message))
-    # With a config, its own dataset counts as before, unless another one is named.
+    # With a config, its own dataset is used again, unless another one is named.
     return Request(dataset=header.dataset, evaluators=before.evaluators)
 
 
 def open_cases_of(folder: Path) -> Callable[[str], bool]:
-    """Return the cases that did not pass; if some were not played, all that did not."""
+    """Return which cases did not pass; if some were not played, these count as well."""
     stored = read_evaluation(folder)
     passed: dict[str, int] = {}
     for row in stored.rows():
@@ -238,17 +239,17 @@ def open_cases_of(folder: Path) -> Callable[[str], bool]:
 def _merged(
     request: Request, earlier: Request, folder: Path, option: str, note: Note
 ) -> tuple[Request, bool]:
-    """Return what a folder was asked for, with provider, code and places as given now.
+    """Return the request of a folder, with provider, code and paths as given now.
 
-    The second value says that the folder named the criteria.
+    The second value says whether the folder named the criteria.
 
     Raises:
-        InputError: what has to be named again, with the words to use; or something is given that
-            the folder settles.
+        InputError: something has to be named again, with the command to use; or an option is given
+            that the folder determines.
     """
     needed = _needed(earlier)
     given = {name: getattr(request, name) for name in _PLACES if getattr(request, name)}
-    # Criteria may always be named: that is how one trusts the code in them.
+    # Criteria may always be named: that way the user trusts the code in them.
     free = [name for name in given if name in needed or name == "criteria"]
     rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in free}}
     if not msgspec.structs.replace(request, **rest).is_empty:
@@ -261,7 +262,7 @@ def _merged(
     if target:
         target += [] if target[1:] else earlier.target[1:]
     elif not earlier.target or _is_same_file(earlier.target[0], str(DEFAULT_CONFIG)):
-        # The config is found again, and trusted or not as ever: it is not named by the folder.
+        # The config is found and trusted as usual: the folder does not name it.
         more = {"dataset": [*earlier.target[1:], *earlier.dataset]}
     else:
         missing.insert(0, "agent")
@@ -344,8 +345,8 @@ def _name_again(earlier: Request, missing: Sequence[str], option: str, folder: P
             words += [word for each in values for word in (flag, each)]
     command = shlex.join(["baton", "eval", *words, option, str(folder)])
     return (
-        "a folder does not choose what is run, and names no files elsewhere: if you trust it, name "
-        f"them as it was made: {command}"
+        "a folder cannot choose what is run or name files elsewhere: if you trust it, name them "
+        f"again: {command}"
     )
 
 
@@ -393,10 +394,10 @@ def _hash(file: Path) -> str:
 def kept_results(
     start: Start, basis: Basis, cases: Dataset, *, force: bool, note: Note
 ) -> Kept | None:
-    """Return what is kept of a folder that is resumed; ``None`` for a new evaluation.
+    """Return the kept results of a resumed folder; ``None`` for a new evaluation.
 
     Raises:
-        InputError: what its results depend on has changed, with all that has.
+        InputError: something that its results depend on has changed; it lists all changes.
     """
     if start.folder is None or start.before is None or start.basis is None:
         return None
@@ -419,13 +420,13 @@ def kept_results(
             raise InputError(Problem(file=str(start.folder), message=_SAME_CASES))
         for name in [score.evaluator for score in row.scores]:
             if name not in basis.evaluators:
-                message = f"has scores of `{name}`, which is not asked for: start a new evaluation"
+                message = f"has scores of `{name}`, which is not requested: start a new evaluation"
                 raise InputError(Problem(file=str(start.folder), message=message))
     return kept
 
 
 def _changes(before: Basis, after: Basis) -> Iterator[str]:
-    """Return what has changed; one file may be named in several ways."""
+    """Yield what has changed; one file may have several spellings."""
     if before.cases != after.cases:
         yield "the cases: their content has changed"
     old_files, new_files = _by_place(before.files), _by_place(after.files)
@@ -444,7 +445,7 @@ def _changes(before: Basis, after: Basis) -> Iterator[str]:
 
 
 def _by_place(files: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return absolute path to the path as it was named, and the hash."""
+    """Return the path as it was named and its hash, by absolute path."""
     return {os.path.abspath(file): (file, sha256) for file, sha256 in files.items()}  # noqa: PTH100
 
 

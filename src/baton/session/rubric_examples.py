@@ -1,4 +1,4 @@
-"""Feedback on a judge, kept as examples with the rubric: labels against it, and proven fixes."""
+"""Stores feedback on a judge as examples of its rubric: contradicting labels and proven fixes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from .rubrics import rubric_evaluator, rubric_files
 class KeptExamples(NamedTuple):
     """The file of examples, how many it has, and how many of them are new or changed.
 
-    ``against`` are labels that say otherwise than the judge, ``fixes`` failures of issues whose
-    fix is proven.
+    ``against`` counts labels that contradict the judge, ``fixes`` failures of issues with a proven
+    fix.
     """
 
     file: Path
@@ -63,20 +63,20 @@ def keep_examples(
     """Store labels that contradict a judge, and failures that a proven fix confirms.
 
     Args:
-        rubric: the rubric, by any of its names, or its file.
-        files: labels (a file of `baton label`, or a dataset), then evaluations that were judged;
-            evaluations alone give only what proven fixes confirm.
+        rubric: any name of the rubric, or its file.
+        files: labels (a file of `baton label`, or a dataset), then evaluations with verdicts;
+            evaluations alone only give the failures that proven fixes confirm.
         config: a config with the rubric's options, and the user's own rubrics.
         agents: agent definitions, for traces that are elsewhere.
         traces: the recordings that evaluations were made from.
-        project: what the examples belong to; they are shown only where `project` is the same.
-        progress: the folder with what was done about issues.
-        out: the file; beside the rubric, if that is the user's own, else here.
-        note: takes what was left out.
+        project: the project of the examples; judges only see examples of the same project.
+        progress: the folder with the work on issues.
+        out: the file; by default beside the user's own rubric, else in the current folder.
+        note: called with what was left out.
 
     Raises:
-        InputError: files that do not go together, labels of what was not judged, or nothing to
-            keep.
+        InputError: files that do not match, labels of something that was not judged, or there is
+            nothing to store.
     """
     settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
@@ -110,10 +110,10 @@ def keep_examples(
         if value is not None:
             maker.add(found, key, value, labels=labelled[key])
     if maker.missing:
-        note(f"{maker.missing} left out: nothing is left to show of them")
+        note(f"{maker.missing} left out: their content is not available")
     if not found:
         raise InputError(
-            f"nothing to keep: no label says otherwise than `{evaluator.type}`, and no proven fix "
+            f"nothing to keep: no label contradicts `{evaluator.type}`, and no proven fix "
             "confirms a failure"
         )
     file = Path(out) if out is not None else _beside(rubric, evaluator, settings)
@@ -126,7 +126,7 @@ def against(
 ) -> dict[Key, Opinion]:
     """Return people's opinions that differ from the judge's.
 
-    Labels are compared as labels, where both gave one; else by whether they pass.
+    They are compared by label if both gave one, else by whether they pass.
     """
     found: dict[Key, Opinion] = {}
     for key, opinion in opinions.opinions.items():
@@ -144,7 +144,7 @@ def against(
 
 
 class _Maker:
-    """Makes examples of what was judged; ``missing`` counts those with nothing to show."""
+    """Makes examples of judged things; ``missing`` counts those without available content."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Maker:
 
 
 def shown_to_judge(evaluator: Judged, subject: Subject) -> Question | None:
-    """Return the question about a thing; ``None`` if it can't be put."""
+    """Return the question about a subject; ``None`` if it cannot be asked."""
     try:
         question = evaluator.question(subject)
     except ValueError:
@@ -200,9 +200,9 @@ def shown_to_judge(evaluator: Judged, subject: Subject) -> Question | None:
 def _proven(
     evaluator: Judged, folder: ProgressFolder, verdicts: Mapping[Key, JudgedThing]
 ) -> Iterator[Key]:
-    """Yield the failures of a rubric that belong to issues whose fix is proven.
+    """Yield the failures of a rubric that belong to issues with a proven fix.
 
-    With the fix they pass, so the failures were right: such a verdict is as good as a label.
+    With the fix they pass, so that the failures were right: such a verdict is as good as a label.
     """
     for kept in folder.read_all():
         if kept.fix is None or kept.fix.state != "proven":
@@ -224,7 +224,7 @@ def _beside(rubric: str, evaluator: Judged, config: Config | None) -> Path:
 
 
 def _merge(file: Path, items: Collection[LabelledExample]) -> tuple[int, int]:
-    """Write examples to a file, beside those in it; return how many there are, and are new."""
+    """Add examples to a file; return the number of all and of new examples."""
     before = {each.key: each for each in read_examples(file)} if file.exists() else {}
     after = {**before, **{each.key: each for each in items}}
     kept = list(after.values())[-MOST:]

@@ -1,4 +1,4 @@
-"""Rubrics: built-in ones and the user's own, their requests, and their examples."""
+"""Rubrics: finds built-in and own ones, shows their requests, and tests their examples."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RubricFile(NamedTuple):
 
 
 def _files_among(names: Iterable[str]) -> tuple[Path, ...]:
-    """Return the names of rubrics that are the user's own files."""
+    """Return the names that are files of rubrics."""
     return tuple(Path(name) for name in names if name.endswith(RUBRIC_SUFFIXES))
 
 
@@ -86,20 +86,20 @@ def requests_for(
     folders: Sequence[Path],
     note: Note,
 ) -> Iterator[str]:
-    """Yield, as text, the questions to a judge about the traces of a file.
+    """Yield the questions to a judge about the traces of a file, as text.
 
     Args:
-        name: a rubric, its file, or an evaluator of the config that asks one.
+        name: a rubric, its file, or an evaluator of the config that uses one.
         file: recorded traces, or conversations of a server (``server://HOST/PROJECT``).
         subject: the id of the only thing to ask about.
         dataset: cases that the traces belong to.
-        agents: agent definitions; go before those of the config.
-        config: where the options of the rubric come from, if there is one.
+        agents: agent definitions; override those of the config.
+        config: a config with options of the rubric, if there is one.
         folders: files and folders with the user's own rubrics.
         note: called with notes of the readers of the traces.
 
     Raises:
-        InputError: no such rubric, no trace, nothing that it is about, or no such subject.
+        InputError: no such rubric, no trace, nothing that the rubric can judge, or no such subject.
     """
     evaluator = _evaluator(name, config, folders)
     definitions = agents or (config.agents if config else None)
@@ -133,7 +133,7 @@ def requests_for(
 
 
 def _evaluator(name: str, config: Config | None, folders: Sequence[Path]) -> Judged:
-    """Find the evaluator a config makes of a rubric, else make one with its default options."""
+    """Return the config's evaluator for a rubric, else one with default options."""
     for planned in config.plan.all_evaluators.values() if config is not None else ():
         evaluator = planned.evaluator
         if isinstance(evaluator, Judged) and name in (evaluator.name, evaluator.type):
@@ -163,14 +163,14 @@ def _request_lines(evaluator: Judged, subject: Subject) -> Iterator[str]:
 
 
 class Answered(NamedTuple):
-    """What a judge answered to an example of a rubric."""
+    """A judge's answer to an example of a rubric."""
 
     rubric: Rubric
     checked: Checked
 
     @property
     def outcome(self) -> Literal["as expected", "otherwise", "no verdict"]:
-        """Whether the answer is the one that the example states."""
+        """Whether the answer is the expected one."""
         if self.checked.problem is None:
             return "as expected"
         score = self.checked.score
@@ -189,10 +189,10 @@ def try_rubrics(
     """Ask a judge the examples of rubrics, one after the other.
 
     Args:
-        names: rubrics, or their files; the user's own when left out.
+        names: rubrics, or their files; by default the user's own.
         config: a config with ``judge:``, and rubrics of its own.
         rubrics: files and folders with the user's own rubrics.
-        judge: the judge's model; goes before the config.
+        judge: the judge's model; overrides the config.
         on_answer: called with each answer as soon as it arrives.
         note: called with notes of the readers of traces; by default the logger `baton` warns.
 
@@ -233,9 +233,9 @@ def try_rubrics(
 
 
 def rubric_evaluator(name: str, config: Config | None) -> Judged:
-    """Return the evaluator that asks a rubric: as the config has it, if it has one.
+    """Return the evaluator for a rubric, with the options of the config if it has it.
 
-    The option that named it is `rubric` in every function and command that takes one.
+    Errors name the option `rubric`, which all functions and commands use.
 
     Raises:
         InputError: nothing has this name, or it asks no judge.
@@ -253,7 +253,7 @@ def rubric_evaluator(name: str, config: Config | None) -> Judged:
 
 
 def _refuse_misspelt(name: str, config: Config | None) -> None:
-    """Raise InputError if a name is no rubric's; a file or `module:name` has errors of its own."""
+    """Raise InputError if no rubric has this name; files and `module:name` are checked later."""
     if not name.replace("-", "_").isidentifier() or name in known_evaluator_names():
         return
     try:
@@ -264,12 +264,12 @@ def _refuse_misspelt(name: str, config: Config | None) -> None:
 
 
 def rubric_of(stored: StoredEvaluation) -> str:
-    """Return the rubric that an evaluation was judged by; raises InputError if there isn't one."""
+    """Return the only rubric of an evaluation; raises InputError if there is none or several."""
     names = judged_types(stored)
     if len(names) == 1:
         return names[0]
-    which = f"say which one: {option('rubric')}"
+    which = f"choose one with {option('rubric')}"
     if not names:
-        raise InputError(f"{stored.folder}: nothing was judged by a rubric; {which}")
+        raise InputError(f"{stored.folder}: no score comes from a rubric; {which}")
     listed = ", ".join(f"`{name}`" for name in names)
     raise InputError(f"{stored.folder}: judged by {listed}; {which}")

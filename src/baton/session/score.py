@@ -64,13 +64,13 @@ def score(
     trace or case without a partner, or with two, is an error result that names it.
 
     Args:
-        traces: traces, or the paths of files, folders and globs that hold them.
+        traces: traces, or paths of files and folders with traces; also globs.
         dataset: what should have happened; without one, only evaluators that need no expectation
             are used.
         evaluators: specs (``{"type": "agent_chain", "config": {...}}``), names, objects or
-            functions; when left out those of the config, else ``agent_chain``, for cases of
-            Strands what their file asks for, and without a dataset what is proven of dispatches
-            from the record.
+            functions. By default those of the config; else ``agent_chain``; for cases of Strands
+            those that their file names; without a dataset, the evaluators of dispatches that need
+            no case.
         options: ``config``, ``agents``, ``pass_rule``, ``prices``, ``agent_names``, ``judge``,
             ``gate``, ``name``, ``trust``, ``redact`` and more: see :class:`ScoreOptions`.
 
@@ -90,9 +90,9 @@ def score_readable(
     unreadable: list[str],
     **options: Unpack[ScoreOptions],
 ) -> Evaluation:
-    """Score recorded traces without cases like :func:`score`, and continue past broken files.
+    """Score recorded traces without cases like :func:`score`, and skip broken files.
 
-    ``unreadable`` is called with their faults.
+    The errors of broken files are added to ``unreadable``.
 
     Raises:
         InputError: as for :func:`score`; or no trace could be read.
@@ -110,13 +110,13 @@ def _score(
     ready = _prepare(traces, dataset, evaluators, options)
     inputs, cases = ready.inputs, ready.inputs.dataset
     plan = for_this(ready.plan, cases)
-    # What a trace is redacted by is known only with its case: scoring does it.
+    # Redaction may depend on the case, so that it is done when traces are scored.
     read = _read(ready, problems)
     evaluation = score_in_memory(plan, read, cases, options.get("name") or ready.name or "score")
     if cases is not None:
         evaluation.notices += left_unchecked(plan, cases)
-    # A folder points at recordings only where all can be read again in the same places: traces
-    # that a program made are kept in it, and so are those of cases that a program made.
+    # A folder refers to recordings only if all can be read again from the same files. It contains
+    # the traces themselves if a program made them, or made their cases.
     from_files = len(ready.words) == len(ready.traces) and (cases is None or bool(inputs.paths))
     about = folder_header(
         plan,
@@ -144,8 +144,8 @@ def score_into(
 ) -> StoredEvaluation:
     """Like :func:`score`, but also write each result into a new folder as it comes.
 
-    The folder keeps the traces, so that what they were read from may go. ``on_start`` is called
-    with the folder once it is there.
+    The folder contains the traces, so that their files may be deleted. ``on_start`` is called
+    with the folder when it exists.
 
     Raises:
         InputError: as for :func:`score`; the folder exists, or cannot be written.
@@ -193,27 +193,28 @@ def score_files(
     last_failed: bool = False,
     **options: Unpack[ScoreOptions],
 ) -> Written:
-    """Score recorded traces like :func:`score`, into a new folder, and maybe by several workers.
+    """Score recorded traces like :func:`score` into a new folder, optionally with workers.
 
-    A broken file does not stop the others: it makes the evaluation an error that names it.
+    A broken file does not stop the others; the status of the evaluation is then `error`, and names
+    the file.
 
     Args:
-        traces: as for :func:`score`; addresses (``s3://bucket/traces``), too.
+        traces: as for :func:`score`, and addresses (``s3://bucket/traces``).
         dataset: as for :func:`score`.
         evaluators: as for :func:`score`; workers take names.
         out: where evaluations are stored.
         backend: where the work is done: ``local``, ``ray`` or ``module:function``.
         workers: how many workers the backend has.
-        jobs: how many processes of this machine score, without a backend.
+        jobs: the number of processes on this machine, without a backend.
         reports: files that will be written afterwards.
-        keyword: score only cases that this expression fits; without cases, traces, by their ids.
+        keyword: score only cases that this expression matches; without cases, traces by id.
         last_failed: score only what did not pass in the last evaluation below ``out`` that scored
-            recordings; with its recordings, cases and evaluators where none are given.
+            recordings; its recordings, cases and evaluators are used if none are given.
         options: as for :func:`score`.
 
     Raises:
-        InputError: an option, a file or the config has errors, or no trace was read; no folder is
-            left behind then.
+        InputError: an option, a file or the config has errors, or no trace was read; then there
+            is no new folder.
     """
     again = _again(traces, dataset, evaluators, options, out if last_failed else None)
     chosen = _Chosen(keyword, again.folder)
@@ -307,7 +308,8 @@ def estimate_scoring(
     ready = _prepare(again.traces, again.dataset, again.evaluators, options, chosen)
     if _backend(ready, backend, workers) is not None:
         raise InputError(
-            f"{option('dry_run')} reads the traces here: leave the backend and addresses out"
+            f"{option('dry_run')} reads the traces on this machine: it allows no backend and no "
+            "addresses"
         )
     if ready.inputs.dataset is not None:
         for text in left_unchecked(ready.plan, ready.inputs.dataset):
@@ -325,12 +327,12 @@ def _name_of(ready: _Ready) -> str:
 
 
 _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
-"""The time before the name of a recording (`20261123T033153Z-desk.otlp.jsonl`): an evaluation has
-its own, and those of one program share a name."""
+"""The time in the name of a recording (`20261123T033153Z-desk.otlp.jsonl`). It is removed from the
+name of an evaluation, so that all evaluations of one program share a name."""
 
 
 class _Again(NamedTuple):
-    """What to score; ``folder`` is an evaluation of which only what did not pass is."""
+    """What to score; ``folder`` is an evaluation whose failures only are scored again."""
 
     traces: Sequence[PathLike]
     dataset: DatasetLike | None
@@ -345,14 +347,15 @@ def _again(
     options: ScoreOptions,
     stored: Path | None,
 ) -> _Again:
-    """Put what the last evaluation was made of where nothing is given; without ``stored``, nothing.
+    """Use the inputs of the last evaluation in ``stored``, if there is one, where none are given.
 
     Raises:
-        InputError: there are no traces, no such evaluation, or it names what a folder may not.
+        InputError: there are no traces, no such evaluation, or it names something that a folder
+            must not name.
     """
     if stored is None:
         if not traces:
-            raise InputError("name the files or folders that hold the traces")
+            raise InputError("name the files or folders that contain the traces")
         return _Again(traces, dataset, evaluators)
     from .resume import last_evaluation, scored_before
 
@@ -370,16 +373,16 @@ def _again(
 
 
 class _Chosen(NamedTuple):
-    """Which cases are scored: those that the expression fits, and that did not pass last time."""
+    """Which cases are scored: those that match the expression and did not pass last time."""
 
     keyword: str | None = None
     last: Path | None = None
 
     def ids(self, cases: Dataset | None) -> list[str] | None:
-        """Return the ids of what did not pass, of traces if there are no cases."""
+        """Return the ids of cases that did not pass, or of traces if there are no cases."""
         if self.last is None:
             return None
-        from .resume import open_cases_of  # it loads what plays agents
+        from .resume import open_cases_of  # it imports the players of agents
 
         is_open = open_cases_of(self.last)
         every = cases.ids if cases is not None else [row.case_id for row in rows_of(self.last)]
@@ -387,16 +390,16 @@ class _Chosen(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What chose them, for messages."""
+        """The options that chose the cases, for messages."""
         options = {"keyword": self.keyword, "last_failed": self.last and True}
         return " and ".join(option(name, value) for name, value in options.items() if value)
 
 
 class _Ready(NamedTuple):
-    """What scores, and what is scored; ``traces`` are records and paths, with globs expanded.
+    """The plan and its inputs; ``traces`` are records and paths, with globs expanded.
 
-    ``keep`` tells the traces to score, if only some cases are; ``ids`` are of what did not pass
-    last time.
+    ``keep`` selects the traces to score, if only some cases are scored; ``ids`` are those that did
+    not pass last time.
     """
 
     plan: Plan
@@ -419,7 +422,7 @@ class _Ready(NamedTuple):
 
     @property
     def name(self) -> str | None:
-        """What config or dataset are called."""
+        """The name of the config or dataset."""
         config, dataset = self.inputs.config, self.inputs.dataset
         return (config.name if config else None) or (dataset.name if dataset else None)
 
@@ -450,12 +453,12 @@ def _prepare(
     keep_case = keep_of(chosen.keyword, ids)
     if of_cases and every is not None:
         given = given._replace(traces=_recorded_in(every, keep_case))
-        options["by_cases"] = True  # the chain of agents, which is asked for else, is in none
+        options["by_cases"] = True  # by default agent chains are scored, which such cases lack
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
         if not places:
             listed = ", ".join(every.ids[:5]) + (", ..." if len(every) > 5 else "")
-            message = f"no case of {len(every)} is left by {chosen.name}; ids are {listed}"
+            message = f"none of {len(every)} cases matches {chosen.name}; ids are {listed}"
             raise InputError(message)
         inputs = msgspec.structs.replace(inputs, dataset=every.subset(places))
     plan = prepare(inputs, evaluators, options)
@@ -479,7 +482,7 @@ def _prepare(
 
 
 class _Given(NamedTuple):
-    """Records and paths to score, datasets among the paths, and definitions of an evaluation."""
+    """Records and paths to score, datasets among the paths, and agents of an evaluation."""
 
     traces: list[Trace | str]
     exclude: list[Path]
@@ -487,12 +490,12 @@ class _Given(NamedTuple):
 
 
 def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
-    """Put the files that match a glob in its place, and for an evaluation its recordings.
+    """Replace a glob by the files that match it, and an evaluation by its recordings.
 
-    Addresses stay what they are.
+    Addresses are not changed.
 
     Raises:
-        InputError: a glob that no file matches, or what is neither a trace nor a path.
+        InputError: no file matches a glob, or something is neither a trace nor a path.
     """
     given: list[Trace | str] = []
     exclude: list[Path] = []
@@ -519,20 +522,20 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
     for entry in given:
         if isinstance(entry, Trace):
             unique.append(entry)
-        elif entry in once:  # those that are left out stand here again, maybe spelt otherwise
+        elif entry in once:  # duplicates were removed, even those with another spelling
             once.remove(entry)
             unique.append(entry)
     return _Given(unique, exclude, agents)
 
 
 def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, list[str] | None]:
-    """Take datasets that stand among recordings for what they are, told by their content.
+    """Separate datasets from recordings by their content.
 
-    An eval set of ADK is a recording, too: it is the dataset where a config has none
-    (``has_cases``) and something else is a recording.
+    An eval set of ADK is also a recording. It is taken as the dataset if there is no other one
+    (``has_cases``) and there are other recordings.
 
     Raises:
-        InputError: there is no recording beside them.
+        InputError: there are only datasets.
     """
     paths = [each for each in given.traces if isinstance(each, str) and not is_address(each)]
     held = {path: kind for path in paths if (kind := cases_in(Path(path))) is not None}
@@ -542,14 +545,14 @@ def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, 
         return given, None
     traces = [each for each in given.traces if isinstance(each, Trace) or each not in cases]
     if not traces:
-        # Cases of dispatches are recordings themselves. Where no file names one, that they are no
-        # recordings is worth more than what else may be wrong in them.
+        # Cases of dispatches are recordings themselves. If no file can contain one, say that these
+        # files are not recordings, before any other error in them.
         if not any(_may_hold_dispatches(Path(each)) for each in cases):
             swapped = SWAPPED.format("dataset", "recording")
             raise InputError(given_as(map(Path, cases), "dataset", swapped) or swapped)
         return given._replace(traces=[]), cases
     for each in cases:
-        note(f"{each}: is taken as a dataset, which it is by its content")
+        note(f"{each}: is used as a dataset, because it contains cases")
     return given._replace(traces=traces), cases
 
 
@@ -557,16 +560,16 @@ _DISPATCH = re.compile(rb"\bdispatch[\"']?\s*:")
 
 
 def _may_hold_dispatches(path: Path) -> bool:
-    """Return whether a file, or one in a folder, has a key `dispatch` anywhere."""
+    """Return whether a file, or any file in a folder, contains the key `dispatch`."""
     files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
     return any(_DISPATCH.search(each.read_bytes()) is not None for each in files)
 
 
 def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Trace | str]:
-    """Return what cases of dispatches hold of recordings, of those that are kept.
+    """Return the recordings in cases of dispatches, for the cases to keep.
 
     Raises:
-        InputError: none of the cases is a dispatch.
+        InputError: none of the cases is a case of a dispatch.
     """
     if "dispatch" not in cases.stated:
         swapped = SWAPPED.format("dataset", "recording")
@@ -579,7 +582,7 @@ def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Tr
 
 
 def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
-    """Return what was asked to score with, for who scores again; for programs as far as named."""
+    """Return the names of the inputs, so that they can be scored again; objects have no name."""
     asked: list[object] = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
     own = inputs.config or inputs.criteria
     names = [name for name in asked if isinstance(name, str)]
@@ -587,7 +590,7 @@ def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
 
 
 def _repeats(ready: _Ready) -> int:
-    """Return how often evaluations that are scored again played their cases, at most."""
+    """Return the maximum number of repeats in the evaluations that are scored again."""
     repeats = 1
     for path in ready.files if ready.inputs.dataset is not None else ():
         folder = path.parent if path.name == BODIES else path
@@ -597,41 +600,41 @@ def _repeats(ready: _Ready) -> int:
 
 
 def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[str, Any] | None:
-    """Return the backend that is asked for; what is at an address always needs one."""
+    """Return the requested backend; traces at addresses always need one."""
     config = ready.inputs.config
     chosen = chosen_backend(config.backend if config else None, backend, workers)
-    # What is at an address is read in pieces, as workers do.
+    # Traces at addresses are read in pieces, which workers do.
     at_address = len(ready.files) < len(ready.words)
     if chosen is not None and len(ready.words) < len(ready.traces):
-        raise InputError("cases of dispatches are scored here: leave the backend out")
+        raise InputError("cases of dispatches cannot be scored with a backend: leave it out")
     return {"type": "local"} if chosen is None and at_address else chosen
 
 
 def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
-    """Return the backend that ``jobs`` stands for; ``None`` for this process alone."""
+    """Return the backend for ``jobs``; ``None`` for this process alone."""
     plan, inputs, note = ready.plan, ready.inputs, ready.note
     if jobs < 1:
         raise InputError(f"{option('jobs')} has to be at least 1, got {jobs}")
     if jobs == 1:
         return None
     if len(ready.words) < len(ready.traces):
-        note(f"{option('jobs', 1)}, as cases of dispatches are scored here")
+        note(f"{option('jobs', 1)}, because cases of dispatches are scored in one process")
         return None
     if plan.needs_judge:
-        note(f"{option('jobs', 1)}, as judges are asked: they wait for answers, not for processors")
+        note(f"{option('jobs', 1)}, because judges wait for answers, not for processors")
         return None
     # Each process reads the cases again, and a pipe (`-d <(generate)`) can be read only once.
     if any(not Path(file).is_file() for file in (inputs.dataset.files if inputs.dataset else ())):
-        note(f"{option('jobs', 1)}, as the cases come from a pipe, which only one process can read")
+        note(f"{option('jobs', 1)}, because only one process can read cases from a pipe")
         return None
     return {"type": "local", "workers": jobs}
 
 
 def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
-    """Yield the traces, as recorded: they are redacted when each has met its case.
+    """Yield the traces as recorded; they are redacted when each is matched with its case.
 
-    Without ``problems``, a file with errors is raised at the end. With them, it is named there, the
-    others continue, and reading no trace at all is an error.
+    Without ``problems``, the errors of files are raised at the end. Otherwise they are added to
+    ``problems``; they are raised if no trace was read at all.
     """
     count = kept = 0
     errors: list[InputError] = []
@@ -651,7 +654,7 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
         if isinstance(each, str):
             paths.append(Path(each))
             continue
-        yield from read(paths)  # files that stand together are read together
+        yield from read(paths)  # adjacent files are read together
         count, kept = count + 1, kept + 1
         yield each
         paths = []

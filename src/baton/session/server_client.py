@@ -66,7 +66,7 @@ _SILENCE = 60.0
 _SECONDS = 600.0
 _PORT = 4318
 SCHEMES = {"server://": "http", "server+https://": "https"}
-"""How addresses of servers begin where recordings are named, and the protocol that is meant."""
+"""The prefixes of servers' addresses in place of recordings, and their protocols."""
 
 
 class ServerError(BatonError):
@@ -81,7 +81,7 @@ class Sent(msgspec.Struct, kw_only=True):
 
 
 def server_address(given: str | None = None) -> str:
-    """Return the address of the server that is meant: given, in ``BATON_SERVER``, or here."""
+    """Return the given address of a server, else that in ``BATON_SERVER``, else the local one."""
     return given or os.environ.get(ADDRESS) or f"http://localhost:{_PORT}"
 
 
@@ -89,13 +89,13 @@ def connect(url: str, key: str | None = None, project: str | None = None) -> Ser
     """Return a client for a server; nothing is sent yet.
 
     Args:
-        url: its address, such as ``http://localhost:4318``; ``server://HOST`` is that of a host
-            with the usual port.
-        key: its API key; the environment variable ``BATON_API_KEY`` when left out.
-        project: the project; that of the key, or `default`, when left out.
+        url: its address, such as ``http://localhost:4318``; ``server://HOST`` means the usual
+            port of a host.
+        key: its API key; by default the environment variable ``BATON_API_KEY``.
+        project: the project; by default that of the key, or `default`.
 
     Raises:
-        InputError: the address is none.
+        InputError: the address is not valid.
     """
     return Server(url, key, project)
 
@@ -106,19 +106,19 @@ def is_address(name: PathLike) -> bool:
 
 
 class Server:
-    """A server of Baton. Lists are read page by page, while they are walked through.
+    """A server of Baton. Lists are read page by page during iteration.
 
-    Filters are the fields of ``docs/server-api.md`` by name, as texts (``to="refund-*"``,
-    ``depth=">=2"``), a list for alternatives; ``from_`` is written with a line below, as ``from``
-    means something else in Python. Everything raises ``InputError`` for what the server refuses,
-    and ``ServerError`` if it does not answer.
+    Filters are keyword arguments with the names of the fields in ``docs/server-api.md`` and texts
+    as values (``to="refund-*"``, ``depth=">=2"``), or lists of alternatives. ``from_`` has an
+    underscore because ``from`` is a keyword of Python. All methods raise ``InputError`` if the
+    server refuses the request, and ``ServerError`` if it does not answer.
     """
 
     def __init__(self, url: str, key: str | None, project: str | None) -> None:
         for scheme, protocol in SCHEMES.items():
             if url.startswith(scheme):
                 host = url.removeprefix(scheme).rstrip("/")
-                # One behind a proxy with TLS has the port of that.
+                # A server behind a proxy with TLS uses the port of the proxy.
                 port = "" if ":" in host.rpartition("]")[2] or protocol == "https" else f":{_PORT}"
                 url = f"{protocol}://{host}{port}"
         self.url = plain_address(url, "url", f"`key` or {KEY}")
@@ -136,7 +136,7 @@ class Server:
         filter: str | None = None,
         **fields: object,
     ) -> Iterator[Conversation]:
-        """Yield conversations, the newest first; ``text`` is what was said in them."""
+        """Yield conversations, the newest first; ``text`` searches their content."""
         given = {"text": text, "since": since, "until": until, "filter": filter, **fields}
         return self._pages("/conversations", Page[Conversation], given)
 
@@ -164,9 +164,9 @@ class Server:
         filter: str | None = None,
         **fields: object,
     ) -> Iterator[Trace]:
-        """Yield the records of conversations, the newest first, many in a request.
+        """Yield the records of conversations, the newest first, many per request.
 
-        Open ones are left out unless ``state`` says otherwise, and so is what retention deleted.
+        Open conversations are left out unless ``state`` says otherwise, and so are deleted ones.
         """
         given = {"since": since, "until": until, "filter": filter, **fields}
         for page in self.pages("/records", Records[Trace], given):
@@ -208,14 +208,14 @@ class Server:
         filter: str | None = None,
         **fields: object,
     ) -> Iterator[ScoreRow]:
-        """Yield scores of rules, the newest first: of the newest version of each conversation."""
+        """Yield scores of rules, the newest first, for the newest version of each conversation."""
         given = {"since": since, "until": until, "filter": filter, **fields}
         return self._pages(
             "/scores", Page[ScoreRow], {**given, "every_version": every_version or None}
         )
 
     def edges(self, *, since: When = None, until: When = None) -> list[Edge]:
-        """Return who dispatches to whom, with counts and pass rates."""
+        """Return which agents dispatch to which, with counts and pass rates."""
         return self._get("/edges", Listed[Edge], {"since": since, "until": until}).items
 
     def trends(
@@ -229,7 +229,7 @@ class Server:
         since: When = None,
         until: When = None,
     ) -> list[Point]:
-        """Return sums of each hour, day or week, of dispatches or of an evaluator's scores."""
+        """Return sums per hour, day or week, of dispatches or of an evaluator's scores."""
         given = {
             "interval": interval,
             "evaluator": evaluator,
@@ -251,15 +251,15 @@ class Server:
         filter: str | None = None,
         **fields: object,
     ) -> Iterator[IssueRow]:
-        """Yield issues, the most frequent first (``order="last"``: that failed last).
+        """Yield issues, the most frequent first (``order="last"``: the last failure first).
 
         Args:
-            all: muted and fixed ones as well.
+            all: include muted and fixed ones.
             order: ``count`` or ``last``.
-            since: only those that failed then or later.
-            until: only those that failed before.
-            filter: only those that meet it, such as ``to:refund-* state:regressed``.
-            fields: the same by name.
+            since: only issues that failed then or later.
+            until: only issues that failed before.
+            filter: only issues that match it, such as ``to:refund-* state:regressed``.
+            fields: filters by name.
         """
         given = {"all": all or None, "order": order, "since": since, "until": until,
                  "filter": filter, **fields}  # fmt: skip
@@ -315,7 +315,7 @@ class Server:
 
         Args:
             key: the key of the issue.
-            agent: who plays, by its name in server.yaml; the only one there when left out.
+            agent: the name of the agent in server.yaml; by default the only one.
 
         Raises:
             InputError: there is no such issue or agent, or no fix that can be played.
@@ -327,12 +327,12 @@ class Server:
     def improve_issue(self, key: str, agent: str | None = None) -> IssueRecord:
         """Have the server search for a fix of an issue; see ``proving`` of :meth:`issue`.
 
-        A model proposes texts, they are played on members and passing cases, and one that is
+        A model proposes texts, which are played on members and passing cases. A text that is
         proven on held-out cases becomes the fix of the issue.
 
         Args:
             key: the key of the issue.
-            agent: who plays, by its name in server.yaml; the only one there when left out.
+            agent: the name of the agent in server.yaml; by default the only one.
 
         Raises:
             InputError: there is no such issue or agent, or no judge that proposes.
@@ -342,7 +342,7 @@ class Server:
         return self._ask("POST", path, {}, IssueRecord, body, "application/json")
 
     def regroup_issues(self) -> None:
-        """Group the texts of judges again now, not only at night."""
+        """Group the texts of judges again now, instead of at night."""
         path = f"{_API}/issues/regroup"
         self._ask("POST", path, {}, Listed[Any], b"{}", "application/json")
 
@@ -379,13 +379,13 @@ class Server:
         by: str | None = None,
         limit: int = 50,
     ) -> Review:
-        """Return the dispatches that wait for a label by a rubric, and how far people agree.
+        """Return the dispatches that wait for a label by a rubric, and how well people agree.
 
         Args:
             rubric: its name.
-            filter: only dispatches that meet it, such as ``to:refund-*``.
-            why: only these reasons; all of them when left out.
-            share: the share, up to 1, to sample of dispatches without any other reason.
+            filter: only dispatches that match it, such as ``to:refund-*``.
+            why: only these reasons; by default all.
+            share: the share of dispatches without any other reason to sample, up to 1.
             people: how many people label each dispatch.
             by: the person who asks, if it is not the holder of the key.
             limit: the maximum number to list.
@@ -407,7 +407,7 @@ class Server:
         people: int = 1,
         by: str | None = None,
     ) -> Queued | None:
-        """Take the next dispatch to label, as of :meth:`review`; ``None`` when all is done.
+        """Take the next dispatch to label from :meth:`review`; ``None`` when all are done.
 
         It is reserved for ten minutes; :meth:`label` adds the label.
         """
@@ -420,17 +420,17 @@ class Server:
     def review_skip(
         self, rubric: str, conversation_id: int, subject: str, *, by: str | None = None
     ) -> None:
-        """Leave a taken dispatch to others; it comes last from now on."""
+        """Give a taken dispatch back; it comes last from now on."""
         item = {"rubric": rubric, "conversation_id": conversation_id, "subject": subject, "by": by}
         path, body = f"{_API}/review/skip", msgspec.json.encode(item)
         self._ask("POST", path, {}, Listed[Any], body, "application/json")
 
     def rules(self) -> list[Any]:
-        """Return the rules that score what arrives."""
+        """Return the rules that score conversations as they arrive."""
         return self._get("/rules", Listed[Any], {}).items
 
     def problems(self) -> list[InboxProblem]:
-        """Return what arrived and could not be read."""
+        """Return the requests that arrived and could not be read."""
         return self._get("/problems", Listed[InboxProblem], {}).items
 
     def unread_traces(self) -> list[UnreadTrace]:
@@ -474,15 +474,15 @@ class Server:
 
         Args:
             dataset: files of cases.
-            recordings: what to score, as for :meth:`push`.
-            conversations: a filter over conversations of the server to score, or ``*``.
+            recordings: recordings to score, as for :meth:`push`.
+            conversations: a filter for conversations of the server to score, or ``*``.
             agent: the agent that plays the cases, by its name in the server's settings.
-            evaluators: names; without them the cases decide, or what the record proves.
-            gate: rules that the evaluation has to meet.
+            evaluators: names; by default those for the cases, or those that need no case.
+            gate: the rules of the gate.
             repeat: how often each case is played.
-            name: of the evaluation.
-            criteria: a file of ADK's criteria; the `test_config.json` beside the cases when left
-                out. Judges are those of the server, whatever it says.
+            name: the name of the evaluation.
+            criteria: a file of ADK's criteria; by default the `test_config.json` beside the cases.
+                Judges are always those of the server.
 
         Raises:
             InputError: the request cannot be evaluated.
@@ -525,7 +525,7 @@ class Server:
             rule: its name in the settings of the server.
             since: only conversations that started then or later: RFC 3339, or a date.
             until: only those that started before.
-            filter: only those that meet it, such as ``to:refund-*``.
+            filter: only those that match it, such as ``to:refund-*``.
 
         Raises:
             InputError: there is no such rule, or the filter is wrong.
@@ -543,7 +543,7 @@ class Server:
         return self._get("/evaluations", Listed[EvaluationJob], {}).items
 
     def evaluation(self, number: int) -> EvaluationJob:
-        """Return one of them, as it is now."""
+        """Return the current state of an evaluation."""
         return self._get(f"/evaluations/{number}", EvaluationJob, {})
 
     def wait(self, number: int, pause: float = 0.5) -> EvaluationJob:
@@ -561,7 +561,7 @@ class Server:
         """Fetch the folder of an evaluation into ``folder``, and return where it is.
 
         Raises:
-            InputError: there is none yet, or it is here already.
+            InputError: it does not exist yet, or the folder exists already.
         """
         data = self._data("GET", f"{_API}/evaluations/{number}/folder", {})
         below = Path(folder)
@@ -570,10 +570,10 @@ class Server:
             files = [entry for entry in archive if entry.isfile()]
             names = {Path(entry.name).parts[0] for entry in files}
             if len(names) != 1 or (target := below / names.pop()).exists():
-                raise InputError(f"{below}: the evaluation is here already")
+                raise InputError(f"{below}: this folder exists already")
             target.mkdir()
             for entry in files:
-                # An evaluation has no folders in it: what else a name says is left out.
+                # An evaluation has no subfolders: only the last part of a name is used.
                 content = archive.extractfile(entry)
                 if content is not None:
                     (target / Path(entry.name).name).write_bytes(content.read())
@@ -587,10 +587,7 @@ class Server:
         most: int | None = None,
         cursor: str | None = None,
     ) -> Iterator[P]:
-        """Yield the pages of a list of the API, as far as ``most`` conversations or rows go.
-
-        ``cursor`` is where to start.
-        """
+        """Yield the pages of a list of the API from ``cursor`` on, up to ``most`` rows."""
         while most is None or most > 0:
             limit = _PAGE if most is None else min(most, _PAGE)
             page = self._get(path, type_, {**given, "limit": limit, "cursor": cursor})
@@ -622,7 +619,7 @@ class Server:
             return msgspec.json.decode(data, type=type_)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
             message = (
-                f"{self.url}{path} answered what cannot be read: {error}; is it a server of Baton?"
+                f"the answer of {self.url}{path} is not valid: {error}; is it a server of Baton?"
             )
             raise ServerError(message) from None
 
@@ -654,7 +651,7 @@ class Server:
             raise ServerError(str(error)) from None
 
     async def _send(self, request: Request) -> bytes:
-        # What is sent is kept once, so that sending it again does no harm; a label is not.
+        # The server ignores duplicates, so that a request can be repeated; except for labels.
         again = request.method == "GET" or request.content is None or "/labels" not in request.url
         client = Client(
             self._access,
@@ -672,21 +669,21 @@ class Server:
 
 
 def _criteria_beside(dataset: Sequence[Path]) -> Path | None:
-    """Return the `test_config.json` that cases are beside, as `baton eval` takes it.
+    """Return the `test_config.json` in the folder of cases, which `baton eval` uses as well.
 
     Raises:
-        InputError: some are beside another one, or beside none.
+        InputError: some cases have another one, or none.
     """
     beside = {(path.parent / CRITERIA) for path in dataset}
     there = [path for path in beside if path.is_file()]
     if there and len(beside) > 1:
-        message = f"only some cases lie beside this {CRITERIA}: submit those of each folder alone"
+        message = f"only some cases are beside this {CRITERIA}: submit each folder separately"
         raise InputError(Problem(file=str(min(there)), message=message))
     return there[0] if there else None
 
 
 def _exactly(key: str) -> str:
-    """Return a filter for one conversation; keys with quotes are found by what they start with."""
+    """Return a filter for one conversation; keys with quotes are matched up to the quote."""
     before = key.partition('"')[0]
     return f'conversation:"{before}*"' if before != key else f'conversation="{key}"'
 

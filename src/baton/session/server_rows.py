@@ -19,10 +19,10 @@ Interval = Literal["hour", "day", "week"]
 
 
 class Page(msgspec.Struct, Generic[T], kw_only=True):
-    """Some rows; ``next`` is the cursor of those that follow, ``None`` after the last ones.
+    """A page of rows; ``next`` is the cursor of the next page, ``None`` for the last one.
 
-    Of a search for a text ``searched_to`` is the start of the oldest conversation that was
-    examined: a page may be empty, and others follow.
+    In a text search, ``searched_to`` is the start of the oldest conversation that was searched: a
+    page may be empty although others follow.
     """
 
     items: list[T]
@@ -36,10 +36,10 @@ class Page(msgspec.Struct, Generic[T], kw_only=True):
 
 
 class Conversation(msgspec.Struct, kw_only=True):
-    """A conversation, as lists show it. ``id`` is its number here, ``key`` the id of its record.
+    """A conversation in a list. ``id`` is its number on this server, ``key`` the id of its record.
 
-    ``verdict`` is the worst status of its scores, ``failed`` how many of them failed. ``gone``:
-    retention deleted some of its spans. ``match`` quotes what a search was for.
+    ``verdict`` is the worst status of its scores, ``failed`` the number of failed scores. ``gone``:
+    retention deleted some of its spans. ``match`` quotes the text that a search found.
     """
 
     id: int
@@ -70,7 +70,7 @@ class Conversation(msgspec.Struct, kw_only=True):
 
 
 class ConversationSums(msgspec.Struct, kw_only=True):
-    """Sums over conversations; there are ``more`` than were counted if that is set.
+    """Sums over conversations; ``more``: there are more conversations than were counted.
 
     ``passed``, ``failed`` and ``errors`` count worst verdicts; ``seconds`` is the mean duration.
     """
@@ -89,7 +89,7 @@ class ConversationSums(msgspec.Struct, kw_only=True):
 
 
 class ConversationRecord(msgspec.Struct, kw_only=True):
-    """A conversation with its record; instead of that ``deleted`` says why there is none."""
+    """A conversation with its record; without one, ``deleted`` says why."""
 
     conversation: Conversation
     record: Trace | None
@@ -97,9 +97,9 @@ class ConversationRecord(msgspec.Struct, kw_only=True):
 
 
 class Records(msgspec.Struct, Generic[T], kw_only=True):
-    """Whole conversations. ``next`` is the cursor of those that follow.
+    """Complete conversations. ``next`` is the cursor of the next page.
 
-    ``deleted`` are conversations that are left out here: retention deleted their records.
+    ``deleted`` counts conversations that are left out because retention deleted their records.
     """
 
     items: list[T]
@@ -113,7 +113,7 @@ class Records(msgspec.Struct, Generic[T], kw_only=True):
 
 
 class RunRow(msgspec.Struct, kw_only=True):
-    """A run of an agent. ``id`` is that of the record, ``turn`` counts from 0."""
+    """A run of an agent. ``id`` is the id in the record, ``turn`` counts from 0."""
 
     conversation_id: int
     conversation: str
@@ -132,7 +132,7 @@ class RunRow(msgspec.Struct, kw_only=True):
 
 
 class DispatchRow(msgspec.Struct, kw_only=True):
-    """A dispatch, as lists show it. ``id`` is that of the record; tokens are of its runs."""
+    """A dispatch in a list. ``id`` is the id in the record; tokens are those of its runs."""
 
     conversation_id: int
     conversation: str
@@ -156,8 +156,8 @@ class DispatchRow(msgspec.Struct, kw_only=True):
 
 
 Why = Literal["disputed", "judges", "votes", "failed", "sample"]
-"""Why a dispatch is in a review: people differ on it; judges do, or one and what the record proves;
-samples of a judge do; a rule failed it; it is in a sample of all."""
+"""Why a dispatch is in a review: people disagree; judges disagree, or a judge and the proof in the
+record; samples of a judge disagree; a rule failed it; it is in a random sample."""
 
 
 class Given(msgspec.Struct, kw_only=True):
@@ -172,8 +172,9 @@ class Given(msgspec.Struct, kw_only=True):
 class Queued(msgspec.Struct, kw_only=True):
     """A dispatch that waits for a label.
 
-    ``why`` is ``None`` for what the person took before. ``labels`` is how many people labelled it,
-    ``held_by`` who has it now; until when, if it is who asks.
+    ``why`` is ``None`` for a dispatch that the person took before. ``labels`` is the number of
+    people who labelled it, ``held_by`` who has reserved it; a person also sees the end of their
+    own reservation.
     """
 
     dispatch: DispatchRow
@@ -185,12 +186,12 @@ class Queued(msgspec.Struct, kw_only=True):
 
 
 class Review(msgspec.Struct, kw_only=True):
-    """What waits for a person's labels by a rubric, and what people said so far.
+    """The dispatches that wait for a person's labels by a rubric, and the labels so far.
 
-    ``waiting`` has how many wait for each reason, counted up to ``counted``. ``labelled`` are
-    things that have a label, ``by`` how many each person gave, ``disputed`` things without a
-    majority, ``unknown`` labels that the rubric does not have (any more). ``agreement`` compares
-    every two people on what both labelled.
+    ``waiting`` has the number of dispatches for each reason, counted up to ``counted``.
+    ``labelled`` counts dispatches with a label, ``by`` the labels of each person, ``disputed``
+    dispatches without a majority, ``unknown`` labels that the rubric does not have (anymore).
+    ``agreement`` compares each pair of people on what both labelled.
     """
 
     rubric: str
@@ -208,8 +209,8 @@ class Review(msgspec.Struct, kw_only=True):
 class TrialAnswer(msgspec.Struct, kw_only=True):
     """A judge's answer about one thing in a trial of a rubric, and earlier answers.
 
-    ``people`` are the labels of people, by person, ``before`` the last verdict of the rubric as it
-    is saved. ``trouble`` is why there is no verdict.
+    ``people`` has the labels by person, ``before`` is the last verdict of the saved rubric.
+    ``trouble`` says why there is no verdict.
     """
 
     conversation_id: int
@@ -229,11 +230,11 @@ class TrialAnswer(msgspec.Struct, kw_only=True):
 
 
 class Trial(msgspec.Struct, kw_only=True):
-    """A rubric on trial: how many things were ``asked`` about, and what was answered.
+    """A trial of a rubric: the number of questions (``asked``) and the answers.
 
-    ``quality`` compares the judge with people on what both labelled; it is ``None`` if there is
-    nothing such, or ``incomparable`` says why not. ``changed`` is how many verdicts are not those
-    of before.
+    ``quality`` compares the judge with people on what both labelled. It is ``None`` if there is
+    no such thing, or for the reason in ``incomparable``. ``changed`` counts the verdicts that
+    differ from those before.
     """
 
     id: int
@@ -253,11 +254,12 @@ class Trial(msgspec.Struct, kw_only=True):
 
 
 class ScoreRow(msgspec.Struct, kw_only=True):
-    """A score that a rule led to. ``version`` is that of the conversation it was made of.
+    """A score of a rule. ``version`` is the version of the scored conversation.
 
-    Not ``sampled`` is what another rule failed beyond the sample of this one; rates leave it out.
-    ``rescore`` is the number of the rescore that added it, ``None`` for one as it arrived;
-    ``replaced_by`` that of the rescore after which it no longer counts.
+    ``sampled`` is false if the conversation is not in the sample of the rule and was scored
+    because another rule failed it; rates leave such scores out. ``rescore`` is the number of the
+    rescore that added the score, ``None`` if it was made on arrival; ``replaced_by`` is the number
+    of the rescore that replaced it.
     """
 
     id: int
@@ -289,7 +291,7 @@ class ScoreRow(msgspec.Struct, kw_only=True):
 
 
 class Rows(msgspec.Struct, kw_only=True):
-    """Some conversations with all their rows; scores are those of their newest version."""
+    """Conversations with all their rows; scores are those of the newest versions."""
 
     conversations: list[Conversation]
     runs: list[RunRow]
@@ -324,7 +326,7 @@ class Parts(msgspec.Struct, kw_only=True):
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """Scores of one evaluator by status; ``pass_rate`` is of those that passed or failed."""
+    """Scores of one evaluator by status; ``pass_rate`` counts only passed and failed ones."""
 
     evaluator: str
     passed: int
@@ -338,7 +340,7 @@ class Counts(msgspec.Struct, kw_only=True):
 class Edge(msgspec.Struct, kw_only=True):
     """Dispatches from one agent to another; ``from_agent`` is ``None`` for program and user.
 
-    ``seconds`` is the mean time a dispatch took, ``cost_usd`` what all of them cost.
+    ``seconds`` is the mean duration of a dispatch, ``cost_usd`` the total cost.
     """
 
     from_agent: str | None
@@ -354,10 +356,10 @@ class Edge(msgspec.Struct, kw_only=True):
 
 
 class AgentRow(msgspec.Struct, kw_only=True):
-    """An agent: how often it ran, and what was dispatched to it and by it.
+    """An agent: the number of its runs, and of the dispatches to it and from it.
 
-    ``passed`` and ``failed`` are scores about it, of all evaluators; ``cost_usd`` is of what was
-    dispatched to it.
+    ``passed`` and ``failed`` count its scores from all evaluators; ``cost_usd`` is the cost of the
+    dispatches to it.
     """
 
     name: str
@@ -373,9 +375,9 @@ class AgentRow(msgspec.Struct, kw_only=True):
 
 
 class AgentVersion(msgspec.Struct, kw_only=True):
-    """What an agent was made of for a time; ``conversation_id`` is the newest one that says so.
+    """A version of an agent's definition; ``conversation_id`` is the newest one that shows it.
 
-    ``runs``, ``cost_usd`` and the times are ``None`` if they are unknown of this version alone.
+    ``runs``, ``cost_usd`` and the times are ``None`` if they are unknown for this version.
     """
 
     version: str | None
@@ -389,7 +391,7 @@ class AgentVersion(msgspec.Struct, kw_only=True):
 
 
 class CheckpointPoint(msgspec.Struct, kw_only=True):
-    """Verdicts of one step of time, from ``at`` on (seconds since the epoch)."""
+    """Verdicts of one interval, which starts at ``at`` (seconds since the epoch)."""
 
     at: float
     passed: int
@@ -422,7 +424,7 @@ class FailedDispatch(msgspec.Struct, kw_only=True):
 
 
 class Point(msgspec.Struct, kw_only=True):
-    """One step of a trend, from ``at`` on: dispatches, or scores where an evaluator is named."""
+    """One interval of a trend, which starts at ``at``: dispatches, or an evaluator's scores."""
 
     at: datetime
     agent_version: str | None
@@ -440,7 +442,7 @@ class Point(msgspec.Struct, kw_only=True):
 
 
 class Deletion(msgspec.Struct, kw_only=True):
-    """What retention deleted of a day: bodies, bytes, and how many conversations had some there."""
+    """What retention deleted from a day: bodies, bytes, and the number of their conversations."""
 
     day: str
     at: datetime
@@ -478,10 +480,10 @@ class UnreadTrace(msgspec.Struct, kw_only=True):
 
 
 class UnknownRule(msgspec.Struct, kw_only=True):
-    """A rule that programs name (`baton.otel.tag`) and that there is not for their project.
+    """A rule that programs name (`baton.otel.tag`) and that their project does not have.
 
-    ``conversations`` counts those of the newest thousand that name it, ``last_seen`` is when the
-    last span of the newest of them arrived.
+    ``conversations`` counts how many of the newest thousand name it; ``last_seen`` is when the
+    last span of the newest of these arrived.
     """
 
     name: str
@@ -493,12 +495,12 @@ class IssueRow(Issue, kw_only=True, omit_defaults=True):
     """An issue of a server.
 
     Attributes:
-        trend: failures of each of the last 14 days (UTC), today last.
-        went_into: the key of the issue that its members are in now, after its texts were grouped
+        trend: failures on each of the last 14 days (UTC), today last.
+        went_into: the key of the issue that has its members now, after its texts were grouped
             again.
-        scored: the share of its edge's dispatches that its evaluators scored, if that is not all,
-            as by a rule with a ``sample``: rates are estimated over those. ``count`` has all
-            failures, also those beyond the sample.
+        scored: the share of its edge's dispatches that its evaluators scored, if less than all,
+            for example because of a rule's ``sample``. Rates are estimated from these; ``count``
+            includes failures outside the sample.
     """
 
     trend: list[int] = msgspec.field(default_factory=list)
@@ -507,9 +509,9 @@ class IssueRow(Issue, kw_only=True, omit_defaults=True):
 
 
 class IssueEvent(msgspec.Struct, kw_only=True):
-    """The outcome of an issue.
+    """An event of an issue.
 
-    ``kind`` is ``new``, ``regressed``, ``burst``, ``state`` (somebody gave it one), ``merged``,
+    ``kind`` is ``new``, ``regressed``, ``burst``, ``state`` (a person set it), ``merged``,
     ``split`` or ``gone`` (its texts were grouped again), ``investigation``, ``fix``, ``promotion``.
     """
 
@@ -520,10 +522,10 @@ class IssueEvent(msgspec.Struct, kw_only=True):
 
 
 class IssueWork(msgspec.Struct, kw_only=True):
-    """An investigation, a proof, or a search for a fix that was asked for.
+    """A requested investigation, proof, or search for a fix.
 
-    ``error`` says why it failed, or found none. ``agent`` is who plays, by its name in server.yaml;
-    ``task`` is ``improve`` where a fix is searched for.
+    ``error`` says why it failed or found nothing. ``agent`` is the name of the agent in
+    server.yaml; ``task`` is ``improve`` for a search for a fix.
     """
 
     state: Literal["waiting", "running", "done", "failed"]
@@ -535,10 +537,10 @@ class IssueWork(msgspec.Struct, kw_only=True):
 
 
 class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An issue with some members, its events (the latest first), and what was done about it.
+    """An issue with some members, its events (the latest first), and its progress.
 
-    ``work`` is the last investigation that was asked for, ``proving`` the last proof of its fix,
-    or search for one.
+    ``work`` is the last requested investigation, ``proving`` the last proof of its fix or search
+    for one.
     """
 
     issue: IssueRow
@@ -551,13 +553,13 @@ class IssueRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Listed(msgspec.Struct, Generic[T], kw_only=True):
-    """All that there are."""
+    """A list without pages."""
 
     items: list[T]
 
 
 class Health(msgspec.Struct, kw_only=True):
-    """Whether the server works; ``waiting`` bodies of the inbox are still to be read."""
+    """Whether the server works; ``waiting`` is the number of unread requests in the inbox."""
 
     status: Literal["ok"]
     version: str
@@ -573,15 +575,15 @@ class Failure(msgspec.Struct, kw_only=True):
 
 
 class Rescore(msgspec.Struct, kw_only=True):
-    """A rule that is applied to stored conversations, those that ``filter`` and times choose.
+    """The application of a rule to stored conversations that match ``filter`` and times.
 
-    ``by`` is ``None`` for one of the command line. ``state`` is ``waiting``, ``running``,
-    ``stopped`` (the same command continues), ``done``, or ``failed``. So many ``conversations``
-    were examined, scores ``added`` and ``replaced``; judges are ``asked`` about some conversations,
-    of which ``waiting`` are still to be asked. Left out are conversations that retention
-    ``deleted``, that ``moved``, as a late span made a new version of them meanwhile, ``untold``
-    ones of which is unknown what rules their program named, and those that ``failed`` to be scored;
-    ``error`` is that of the last one.
+    ``by`` is ``None`` for the command line. ``state`` is ``waiting``, ``running``, ``stopped`` (the
+    same command continues), ``done``, or ``failed``. ``conversations`` counts the examined
+    conversations, ``added`` and ``replaced`` their scores. Judges are ``asked`` about some
+    conversations; ``waiting`` counts those without an answer. These conversations are left out:
+    ``deleted`` ones (by retention), ``moved`` ones (a late span made a new version meanwhile),
+    ``untold`` ones (nobody knows which rules their program named), and ``failed`` ones (they could
+    not be scored); ``error`` is that of the last one.
     """
 
     id: int
@@ -606,13 +608,12 @@ class Rescore(msgspec.Struct, kw_only=True):
 
 
 class EvaluationJob(msgspec.Struct, kw_only=True):
-    """An evaluation that a server was asked for.
+    """A requested evaluation of a server.
 
-    ``state`` is ``waiting``, ``running``, ``done``, or ``failed``: it could not be evaluated, and
-    ``error`` says why. ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` are how
-    many of its ``results`` have which status, and grow while it runs; ``planned`` is how many there
-    are to be, if known. What was not ``made_here`` is a folder that is listed, and cannot be
-    started again.
+    ``state`` is ``waiting``, ``running``, ``done``, or ``failed`` for the reason in ``error``.
+    ``status`` and ``exit_code`` are those of `baton eval`. ``cases`` counts the ``results`` by
+    status while it runs; ``planned`` is the expected number of results, if known. If
+    ``made_here`` is false, this is a listed folder that cannot be started again.
     """
 
     id: int

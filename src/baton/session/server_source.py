@@ -112,7 +112,7 @@ def fetch(address: str, note: Note) -> Path:
                 count += 1
         gone = f"; retention deleted {deleted} more" if deleted else ""
         if not count:
-            message = f"has no such conversation that is complete{gone}"
+            message = f"has no complete conversation that matches{gone}"
             raise InputError(Problem(file=_shown(address), message=message))
         kept = FOLDER / f"{source.name}-{content.hexdigest()[:12]}.jsonl"
         draft.replace(kept)

@@ -1,4 +1,4 @@
-"""Improves a judge: optimises the text of its rubric on people's labels."""
+"""Improves a judge: optimises the text of its rubric with people's labels."""
 
 from __future__ import annotations
 
@@ -38,26 +38,25 @@ if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
 
 _MOMENT_TOKENS = 500
-"""Tokens that a proposer is shown of a labelled thing: 1,500 characters, and what was said."""
+"""Tokens of one labelled thing in a request for proposals: 1,500 characters, and the answers."""
 
 
 class RubricEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What an improvement of a rubric would take at most; nobody was asked.
+    """The maximum effort of improving a rubric, computed without calling a model.
 
     Args:
-        train: labelled things of each part.
-        select: those that candidates are ranked by.
-        held_out: those that the winner is proven on.
-        verdicts: how many verdicts the judge would give.
-        fewest_verdicts: how many of them a proof needs, apart from those that candidates are tried
-            with.
-        proposals: how many requests would be made for proposals.
+        train: number of labelled things that proposals are made from.
+        select: number of labelled things that candidates are ranked with.
+        held_out: number of labelled things that the winner is proven with.
+        verdicts: number of verdicts that the judge would give.
+        fewest_verdicts: number of verdicts that the proof needs, without trials of candidates.
+        proposals: number of requests for proposals.
         calls: requests of both kinds together.
-        input_tokens: what these would read.
-        output_tokens: what the model would answer.
-        cost_usd: what these would cost, if the price is known.
+        input_tokens: tokens in all requests.
+        output_tokens: tokens in all answers.
+        cost_usd: their cost, if the price is known.
         model: the model that judges and proposes.
-        notes: what is to be known of the labels.
+        notes: remarks on the labels.
     """
 
     train: int
@@ -75,18 +74,18 @@ class RubricEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RubricOptions(TypedDict, total=False):
-    """How a rubric is improved.
+    """Options for improving a rubric.
 
     Keys:
         config: a config with `judge:`, the rubric's options, and the user's own rubrics.
-        judge: the judge's model; it also proposes. Goes before the config.
+        judge: the judge's model, which also proposes texts; overrides the config.
         strategy: how texts are proposed, as for :func:`baton.improve`.
         seed: the seed of random choices.
-        candidates: how many texts are tried, at most.
-        max_words: the longest text; twice the old one, or 150 words more, when left out.
+        candidates: the maximum number of texts to try.
+        max_words: the maximum length of a text; by default twice the old text, or 150 words more.
         agents: agent definitions.
-        out: where the folder of the improvement is made; `.baton/improvements` when left out.
-        resume: the folder of an improvement that was ended early: what it has is not asked again.
+        out: where to create the folder of the improvement; `.baton/improvements` by default.
+        resume: the folder of an interrupted improvement; answers in it are not requested again.
         on_start: called with the folder.
         on_step: called with each step, as one line.
         note: called with notes.
@@ -112,22 +111,22 @@ def improve_rubric(
     traces: Sequence[PathLike] = (),
     **options: Unpack[RubricOptions],
 ) -> Improvement:
-    """Look for a text of a rubric with which the judge agrees better with people, and prove it.
+    """Search for a rubric text with which the judge agrees better with people, and prove it.
 
-    The rubric's file is not written: :func:`baton.apply_improvement` does that.
+    This does not change the rubric's file; :func:`baton.apply_improvement` does.
 
     Args:
-        rubric: the rubric, by any of its names, or its file.
-        labels: what people say: a file of `baton label`, or a dataset with labels.
-        traces: the recordings that the labels are of.
+        rubric: any name of the rubric, or its file.
+        labels: people's labels: a file of `baton label`, or a dataset with labels.
+        traces: the recordings that were labelled.
         options: see :class:`RubricOptions`.
 
     Raises:
-        InputError: files that do not go together, too few labels, or no model to ask.
+        InputError: files that do not match, too few labels, or no model is named.
     """
     work = _prepared(rubric, labels, traces, options)
     flags, resumed = work.flags, options.get("resume")
-    # Made before the folder: a judge that has no key leaves none behind.
+    # Created before the folder, so that a judge without a key leaves no folder behind.
     judge = _judge_of(work, flags)
     about = {**work.search.about, "the model": judge.model}
     if resumed is not None:
@@ -170,10 +169,10 @@ def estimate_rubric(
     traces: Sequence[PathLike] = (),
     **options: Unpack[RubricOptions],
 ) -> RubricEstimate:
-    """Return the maximum effort of :func:`improve_rubric`; no model is asked, no key is needed.
+    """Return the maximum effort of :func:`improve_rubric`, without a model and without a key.
 
     Raises:
-        InputError: like :func:`improve_rubric`, as far as it can be known.
+        InputError: as for :func:`improve_rubric`, as far as it can be known before.
     """
     from baton.judges.judge import Rehearsal
 
@@ -185,7 +184,7 @@ def estimate_rubric(
             await work.search.rehearse(judge)
             one = judge.estimate()
             split, search = work.search.result.split, work.search
-            # Texts of candidates are about as long as the one there is, next to the material.
+            # Texts of candidates are about as long as the current one, compared with the material.
             times = search.most_verdicts / search.size
             proposals = work.candidates * len(WAYS[work.strategy].asks)
             read = _MOMENT_TOKENS * (4 + MOMENTS)
@@ -223,7 +222,7 @@ class _Work(NamedTuple):
 
 
 def own_file(rubric: str, config: PathLike | None = None) -> Path:
-    """Return the file of a rubric of the user, which a better text can be written into.
+    """Return the file of a user's own rubric, where a better text can be written.
 
     Raises:
         InputError: the rubric comes with Baton.
@@ -234,7 +233,7 @@ def own_file(rubric: str, config: PathLike | None = None) -> Path:
     if file is None:
         raise InputError(
             f"`{shape.name}` comes with Baton: copy it to a file of your own "
-            f"(`baton rubrics show {shape.name}`), and improve that one under another name"
+            f"(`baton rubrics show {shape.name}`), rename it, and improve the copy"
         )
     return file
 
@@ -255,10 +254,10 @@ def _prepared(
     evaluator = rubric_evaluator(rubric, settings)
     given, more = labels_first(rubric, evaluator, [labels, *traces])
     if given.file is None and given.server is None:
-        raise InputError(f"{os.fspath(labels)}: holds no labels")
+        raise InputError(f"{os.fspath(labels)}: contains no labels")
     paths = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
     if not paths and given.server is None:
-        raise InputError("name the recordings that the labels are of")
+        raise InputError("name the recordings that were labelled")
     pairs = labelled_traces(paths, given, settings, options.get("agents"), note)
     context = settings.plan.context if settings is not None else EvalContext()
     strategy = strategy_named(options.get("strategy", "gepa"))
@@ -279,12 +278,12 @@ def _judge_of(work: _Work, flags: JudgeFlags, *, cached: bool = True) -> LlmJudg
 
 
 def rubric_change(file: Path, study: Study) -> tuple[Path, FileChange]:
-    """Return a rubric's file with a new text in it, and the folder that its path starts at.
+    """Return the change that puts a new text into a rubric's file, and the folder of its path.
 
-    All else in the file stays, comments included.
+    Everything else in the file stays, including comments.
 
     Raises:
-        InputError: the file has changed since, is a link, or cannot be read.
+        InputError: the file was changed since, is a link, or cannot be read.
     """
     if file.is_symlink():
         raise InputError(Problem(file=str(file), message="is a link: name the file itself"))

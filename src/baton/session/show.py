@@ -1,4 +1,4 @@
-"""Selects what to show of recorded traces: cases, turns and dispatches."""
+"""Selects the parts of recorded traces to show: cases, turns and dispatches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .server_source import is_server
 
 
 def _changed_in(paths: Sequence[str]) -> Iterator[str]:
-    """Say which texts were changed in evaluations that are shown."""
+    """Yield a note for each text that was changed in the evaluations to show."""
     for path in paths:
         if is_evaluation(Path(path)):
             provenance = read_header(Path(path), Header).provenance
@@ -48,22 +48,22 @@ def traces_to_show(
     redact: RedactLike = True,
     note: Note = log_note,
 ) -> Iterator[Shown]:
-    """Yield the traces that are meant, one after the other as they are read.
+    """Yield the selected traces, each as soon as it is read.
 
     Args:
         files: files and folders with recorded traces, evaluation folders, and servers
             (``server://HOST``).
         case: only traces of this case.
-        turn: the turn to show, from 1; every trace has to have it.
+        turn: the number of the turn to show, from 1; every trace has to have it.
         dispatch: the id of the only dispatch to show.
         agents: agent definitions.
-        config: a config whose ``prices:`` count.
-        prices: USD per million tokens by model; go before those of the config.
-        redact: what is replaced by tags, as for :func:`baton.score`.
-        note: is called with notes of the readers; the logger `baton` warns by default.
+        config: a config whose ``prices:`` are used.
+        prices: USD per million tokens by model; override those of the config.
+        redact: what to replace with tags, as for :func:`baton.score`.
+        note: called with notes of the readers; by default the logger `baton` warns.
 
     Raises:
-        InputError: files with errors (after all others were shown), or nothing that is meant.
+        InputError: files with errors (after all others were shown), or nothing was selected.
     """
     some = [files] if isinstance(files, str | os.PathLike) else list(files)
     if not some:
@@ -74,7 +74,7 @@ def traces_to_show(
         note(text)
     for path in paths:
         if is_address(path) and not is_server(path):
-            message = "is an address, which only `baton score` reads: copy it here to show it"
+            message = "only `baton score` reads addresses: copy this to a file to show it"
             raise InputError(Problem(file=path, message=message))
     read = recordings_in(paths, note)
     errors: list[InputError] = []

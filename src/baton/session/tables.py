@@ -1,6 +1,6 @@
-"""Rows of a server as Parquet, for DuckDB, pandas and Ray: a file for each kind of row.
+"""Writes rows of a server as Parquet, for DuckDB, pandas and Ray: one file per kind of row.
 
-The workers of a backend fetch and convert rows; the files are written here.
+The workers of a backend fetch and convert rows; this process writes the files.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "dispatches": DispatchRow,
     "scores": ScoreRow,
 }
-"""Files, and the rows in each. ``conversation_id`` joins them; it is ``id`` of a conversation."""
+"""The type of rows in each file. ``conversation_id`` joins with the ``id`` of a conversation."""
 _ROW_GROUP, _GROUP_BYTES = 50_000, 16 << 20
-"""Rows that are written together, or bytes of them: a table waits in memory for so many."""
+"""Rows of a row group, and its maximum size in bytes; one row group per table is in memory."""
 _LEFT_OUT = {"match"}
-"""What a row has only where a text was searched for."""
+"""Fields that a row has only in the results of a text search."""
 
 
 class Written(NamedTuple):
@@ -57,31 +57,31 @@ def export_tables(
 ) -> Written:
     """Write conversations of a server with their runs, dispatches and scores as Parquet.
 
-    Columns have the names and types of the API's rows: times are UTC in microseconds, tokens 64-bit
-    integers; what has its own form (details, evidence, the judge) is JSON text. The files are the
-    same with every backend. Nothing but a few parts and one row group of each table waits in
-    memory. Files that are there are replaced when all is written.
+    Columns have the names and types of the API's rows: times are UTC in microseconds, tokens are
+    64-bit integers; nested values (details, evidence, the judge) are JSON text. The files are the
+    same with every backend. Memory holds a few parts and one row group per table. Existing files
+    are replaced when everything is written.
 
     Args:
         address: ``server://HOST/PROJECT?FILTER``.
-        folder: where ``conversations.parquet``, ``runs.parquet`` and so on go.
-        config: a config whose ``backend:`` counts.
-        backend: where rows are fetched and converted: ``local`` or ``ray``. Its workers need to
-            reach the server, and the key in ``BATON_API_KEY``.
+        folder: the folder for ``conversations.parquet``, ``runs.parquet`` and so on.
+        config: a config whose ``backend:`` is used.
+        backend: where rows are fetched and converted: ``local`` or ``ray``. Its workers need
+            access to the server, and the key in ``BATON_API_KEY``.
         workers: how many workers the backend has.
-        jobs: how many processes of this machine do it, without a backend.
+        jobs: the number of processes on this machine, without a backend.
 
     Raises:
-        InputError: pyarrow is not installed, the address is not one of a server, the server
-            refuses what is asked for, or has none of it, or workers cannot work.
+        InputError: pyarrow is not installed, this is not the address of a server, the server
+            refuses the request, no conversation matches, or workers cannot work.
         ServerError: the server does not answer, or a worker was lost repeatedly.
     """
     spec = backend_of(config, backend, workers, jobs)
     if not is_server(address):
-        message = "is not a server: tables are made of conversations of server://HOST"
+        message = "is not a server: tables are made from the conversations of server://HOST"
         raise InputError(Problem(file=address, message=message))
     with _needing_pyarrow():
-        from pyarrow import parquet  # noqa: F401 - said at once, before the server is asked
+        from pyarrow import parquet  # noqa: F401 - fails before the server is asked
     place = Path(folder)
     source = source_of(address)
     try:
@@ -98,7 +98,7 @@ def export_tables(
             for table, data in zip(tables.values(), part.items, strict=True):
                 table.add(data)
         if not tables["conversations"].count:
-            message = "has no such conversation that is complete"
+            message = "has no complete conversation that matches"
             raise InputError(Problem(file=address, message=message))
         for table in tables.values():
             table.finish()
@@ -108,7 +108,7 @@ def export_tables(
 
 
 class _Table:
-    """A file that grows by row groups, under another name until all files are complete."""
+    """A file that is written by row groups; it has another name until all files are complete."""
 
     def __init__(self, path: Path, row: type[msgspec.Struct]) -> None:
         import pyarrow as pa
@@ -224,6 +224,6 @@ def _needing_pyarrow() -> Iterator[None]:
 
 
 def _known(hint: Any) -> Any:
-    """Return a type without the ``None`` beside it."""
+    """Return a type without ``| None``."""
     others = [each for each in get_args(hint) if each is not type(None)]
     return others[0] if type(None) in get_args(hint) and len(others) == 1 else hint

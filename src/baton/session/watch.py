@@ -1,4 +1,4 @@
-"""Watches files: what an evaluation depends on, and what a change affects."""
+"""Watches the files that an evaluation depends on, and finds the cases that a change affects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .resume import Request
 from .server_source import is_server
 
 Play = Callable[[Sequence[str], Sequence[str]], int]
-"""Takes the agent, as it was named, and datasets; plays them, and returns the exit code."""
+"""Takes the agent, as the user named it, and datasets; plays them and returns the exit code."""
 
 _CODE = {".j2", ".jinja", ".jinja2", ".md", ".py", ".toml", ".yaml", ".yml"}
 _CASES = {".json", ".jsonl", ".yaml", ".yml"}
@@ -29,7 +29,7 @@ _NOT_OURS = {"__pycache__", "node_modules", "venv"}
 _MOST_CHOSEN = 50
 
 Seen = Mapping[Path, tuple[int, int]]
-"""Files, each with its time of change (nanoseconds) and its size."""
+"""The modification time (nanoseconds) and size of each file."""
 
 
 class Watched(NamedTuple):
@@ -42,7 +42,7 @@ class Watched(NamedTuple):
     def files(self) -> dict[Path, tuple[int, int]]:
         """Return every file."""
         files = [file for path in self.cases for file in _files(path, _CASES)]
-        # Agents may write data where their code is: only code and prompts count there.
+        # Agents may write data into the folder of their code: only code and prompts count there.
         files += [file for path in self.rest for file in _files(path, _CODE)]
         status_of = {}
         for file in files:
@@ -55,7 +55,7 @@ class Watched(NamedTuple):
         return status_of
 
     def is_case(self, file: Path) -> bool:
-        """Return whether a file is one of cases, and of nothing else."""
+        """Return whether a file contains only cases."""
         if file.suffix not in _CASES or file.name == _CRITERIA:
             return False
         return any(file == path or path in file.parents for path in self.cases)
@@ -67,7 +67,7 @@ def watched(
     datasets: Sequence[str],
     criteria: str | None = None,
 ) -> Watched:
-    """Return what an evaluation of a config or an agent, or of both, rests on."""
+    """Return the files that an evaluation of a config, an agent, or both depends on."""
     cases = [_path(name) for name in datasets]
     rest = [*_code(provider or {}, Path())]
     rest += [] if criteria is None else [Path(criteria).resolve()]
@@ -92,9 +92,9 @@ def changed(before: Seen, after: Seen) -> list[Path]:
 def case_hashes(
     datasets: Sequence[str], keyword: str | None = None
 ) -> dict[str, tuple[str, str]] | None:
-    """Return file and content hash of every case that ``keyword`` fits, by id.
+    """Return the file and content hash of every case that ``keyword`` matches, by id.
 
-    ``None`` if they cannot be read, or none is left.
+    ``None`` if the cases cannot be read or none matches.
     """
     try:
         dataset = choose(load_dataset(list(datasets)), keyword=keyword)
@@ -108,7 +108,7 @@ def case_hashes(
 def affected(
     before: Mapping[str, tuple[str, str]] | None, after: Mapping[str, tuple[str, str]] | None
 ) -> list[str] | None:
-    """Return what to play when cases changed, as datasets; ``None`` for everything."""
+    """Return the changed cases to play, as datasets; ``None`` to play everything."""
     if before is None or after is None:
         return None
     new = [name for name, said in after.items() if before.get(name) != said]
@@ -130,7 +130,7 @@ def _path(name: str) -> Path:
 
 
 def _code(provider: Mapping[str, Any], folder: Path) -> Iterator[Path]:
-    """Yield the folder of an agent's code: of ADK agents, or where a function stands."""
+    """Yield the folder of an agent's code: that of ADK agents, or of a function's module."""
     if provider.get("path"):
         yield (folder / str(provider["path"])).resolve()
     elif provider.get("target"):
@@ -152,7 +152,7 @@ def _files(path: Path, suffixes: Collection[str]) -> Iterator[Path]:
 
 
 _PAUSE = 0.3
-"""Seconds between two looks; an editor may write a file in several steps."""
+"""Seconds between two checks; an editor may write a file in several steps."""
 
 
 def watch(
@@ -165,32 +165,32 @@ def watch(
     trust: Trust = NOBODY,
     note: Note = log_note,
 ) -> int:
-    """Evaluate, then evaluate again what a changed file affects, until it is interrupted.
+    """Evaluate, and after each change of a file evaluate what it affects, until interrupted.
 
-    A changed case is played alone; a change of config, agents or prompts plays them all.
+    A changed case is played alone; a change of config, agents or prompts plays all cases.
 
     Args:
         target: a config or an agent, then datasets, as for `baton eval`.
-        dataset: more datasets; those that are given go before those of the config.
-        play: plays and scores. It has to do so in another process: code that was imported here
-            would stay as it was.
+        dataset: more datasets; given datasets override those of the config.
+        play: plays and scores. It has to do so in another process, because this one would keep
+            the old version of imported code.
         config: a config or criteria of ADK, as for `baton eval --config`.
-        keyword: watch only cases that this expression fits.
+        keyword: watch only cases that this expression matches.
         trust: whether a config that is found may name code.
-        note: takes what has changed; the logger `baton` warns by default.
+        note: called with each change; by default the logger `baton` warns.
 
     Returns:
         The exit code of the last evaluation.
 
     Raises:
-        InputError: there is no such config or agent, or no dataset; or the expression is malformed.
+        InputError: no such config, agent or dataset; or the expression is malformed.
     """
-    keep_of(keyword, None)  # an expression that is malformed is one error, before anything plays
+    keep_of(keyword, None)  # reports a malformed expression before anything is played
     for word in (*target, *dataset):
         if is_server(word):
             message = (
-                "has conversations, and cases are played: `baton draft` makes cases of "
-                "conversations, which are then watched"
+                "is a server with conversations, but only cases can be played: `baton draft` "
+                "makes cases from conversations"
             )
             raise InputError(Problem(file=word, message=message))
     request = with_config(Request(config=config, target=list(target)))

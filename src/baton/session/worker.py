@@ -1,4 +1,4 @@
-"""Workers of backends: their recipes, and how each sets itself up."""
+"""Workers of backends: their recipes (settings), and how a worker sets itself up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .prepare import (
 
 
 def make_workers(spec: Mapping[str, Any], config: Config | None) -> Backend:
-    """Build a backend; the user's own code is searched for beside the config.
+    """Build a backend; the user's own code is looked up in the folder of the config.
 
     Raises:
         InputError: it cannot be built.
@@ -49,22 +49,22 @@ _IN_CONFIG = ("pass_rule", "prices", "agent_names", "gate")
 
 
 def names_only(evaluators: Specs | None) -> list[str]:
-    """Return the names of evaluators; raises InputError for what a worker cannot be told."""
+    """Return the names of evaluators; raises InputError for others, which cannot be sent."""
     names = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
     if not all(isinstance(name, str) for name in names):
-        raise InputError("a backend takes evaluators by name: write others into a config")
+        raise InputError("a backend takes evaluators by name: put others into a config")
     return [str(name) for name in names]
 
 
 def recipe_of(inputs: Inputs, plan: Plan, options: ScoreOptions, **more: Any) -> Recipe:
-    """Return what workers set themselves up with: what the user named, nothing made of it.
+    """Return the settings for workers: the names that the user gave, not objects built from them.
 
     Raises:
-        InputError: what workers cannot be told, or limits that they, who know nothing of one
-            another, cannot keep.
+        InputError: an option that cannot be sent to workers, or a limit that they cannot keep
+            because they know nothing of each other.
     """
     if unsendable := [name for name in _IN_CONFIG if options.get(name)]:
-        raise InputError(f"with a backend, write `{unsendable[0]}` into a config")
+        raise InputError(f"with a backend, put `{unsendable[0]}` into a config")
     settings = settings_of(plan.context.judge)
     if settings is not None:
         stated = [msgspec.to_builtins(settings)]
@@ -72,8 +72,8 @@ def recipe_of(inputs: Inputs, plan: Plan, options: ScoreOptions, **more: Any) ->
             stated += judge_options(planned.evaluator)
         if any(each.get(name) is not None for each in stated for name in ("max_cost", "max_calls")):
             raise InputError(
-                "limits of a judge (`max_cost`, `max_calls`) do not go with a backend: its workers "
-                "do not know what the others spent"
+                "limits of a judge (`max_cost`, `max_calls`) do not work with a backend: a worker "
+                "does not know what the others spent"
             )
     return Recipe(
         baton=__version__,
@@ -89,9 +89,9 @@ def recipe_of(inputs: Inputs, plan: Plan, options: ScoreOptions, **more: Any) ->
 
 
 class Worker(JobWorker):
-    """Does jobs one after the other, and keeps what it is set up with for the next.
+    """Does jobs one after the other, and keeps its setup between jobs.
 
-    What calls it, such as a task of a queue, makes one for each process. Not for several threads.
+    Its caller, such as a task of a queue, creates one per process. It is not thread-safe.
     """
 
     def __init__(self) -> None:
@@ -99,11 +99,11 @@ class Worker(JobWorker):
 
 
 def _set_up(recipe: Recipe) -> Setup:
-    """Load what a recipe names, from the folder this process is in.
+    """Load what a recipe names; paths start in the current folder.
 
     Raises:
-        InputError: files, keys or code that are there where it was started are not here; another
-            version of Baton.
+        InputError: files, keys or code are missing on this machine, or its version of Baton is
+            another one.
     """
     if recipe.baton != __version__:
         raise InputError(f"Baton is {__version__} here, and {recipe.baton} where it was started")

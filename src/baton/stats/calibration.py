@@ -22,10 +22,11 @@ Weight = Callable[[Label, Label], float]
 
 
 class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
-    """How well one label is met: ``labelled`` by people, ``judged`` so by the judge, both.
+    """How well a judge gives one label.
 
-    ``precision`` is ``both / judged``, ``recall`` is ``both / labelled``; ``None`` if that divides
-    by 0.
+    ``labelled`` counts the items with this label from people, ``judged`` those with this label from
+    the judge, ``both`` those with both. ``precision`` is ``both / judged``, ``recall`` is ``both /
+    labelled``; ``None`` if that divides by 0.
     """
 
     label: str
@@ -37,7 +38,7 @@ class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def agreement(pairs: Sequence[Pair[Label]]) -> Estimate | None:
-    """Estimate the share of items on which both give the same label."""
+    """Estimate the share of items to which both raters give the same label."""
     return share(sum(a == b for a, b in pairs), len(pairs))
 
 
@@ -45,17 +46,19 @@ def kappa(pairs: Sequence[Pair[Label]], weight: Weight[Label] | None = None) -> 
     """Estimate Cohen's kappa: agreement beyond chance, 1 at most, 0 for chance alone.
 
     ``kappa = (p_o - p_e) / (1 - p_e)``: J. Cohen, "A coefficient of agreement for nominal
-    scales", Educational and Psychological Measurement 20 (1960). With ``weight``, which gives 1
-    to labels that agree and less, down to 0, the further they lie apart, it is the weighted one
-    of J. Cohen, Psychological Bulletin 70 (1968). ``None`` for no items, and where both use one
-    and the same label throughout: kappa is 0/0 there.
+    scales", Educational and Psychological Measurement 20 (1960). With ``weight``, it is the
+    weighted kappa of J. Cohen, Psychological Bulletin 70 (1968): the weight of two labels is 1 if
+    they are equal and falls to 0 with their distance. ``None`` if there are no items, or if both
+    raters always use the same single label, because kappa is 0/0 then.
 
-    The interval is wider than the two it is made of: that of the large-sample standard error of
-    J. L. Fleiss, J. Cohen and B. S. Everitt, "Large sample standard errors of kappa and weighted
-    kappa", Psychological Bulletin 72 (1969), which has no width where all agree; and Wilson's
-    of the agreement, put through the formula above with chance held fixed. For weights that
-    vary less than agreement does, it is of as many more items: the effective sample size of
-    E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998).
+    The interval covers two intervals:
+
+    - that of the large-sample standard error of J. L. Fleiss, J. Cohen and B. S. Everitt, "Large
+      sample standard errors of kappa and weighted kappa", Psychological Bulletin 72 (1969), which
+      has the width 0 if all labels agree;
+    - Wilson's interval of the agreement, converted by the formula above with a fixed ``p_e``.
+      Weights may vary less than agreement does. Then it is computed for a larger number of items,
+      the effective sample size of E. L. Korn and B. I. Graubard, Survey Methodology 24 (1998).
     """
     n = len(pairs)
     if n == 0:
@@ -84,7 +87,7 @@ def kappa(pairs: Sequence[Pair[Label]], weight: Weight[Label] | None = None) -> 
 
 
 def squared_weight(scores: Mapping[Label, float]) -> Weight[Label]:
-    """Weigh labels by the squared distance of their scores, as a share of the largest there is."""
+    """Return a weight: 1 minus the squared distance of scores, relative to the largest one."""
     span = max(scores.values()) - min(scores.values())
 
     def weight(a: Label, b: Label) -> float:
@@ -94,7 +97,7 @@ def squared_weight(scores: Mapping[Label, float]) -> Weight[Label]:
 
 
 def classes(pairs: Sequence[Pair[str]], labels: Sequence[str] = ()) -> list[ClassQuality]:
-    """Return precision and recall of every label; pairs are (label of people, of the judge).
+    """Return precision and recall of every label; pairs are (people's label, the judge's label).
 
     ``labels`` come first and in this order, even if they do not occur.
     """
@@ -115,7 +118,7 @@ def classes(pairs: Sequence[Pair[str]], labels: Sequence[str] = ()) -> list[Clas
 
 
 def confusion(pairs: Sequence[Pair[str]]) -> list[tuple[str, str, int]]:
-    """Return how often each (label of people, of the judge) occurs, in the order of labels."""
+    """Return how often each (people's label, the judge's label) occurs, sorted by label."""
     return [(a, b, count) for (a, b), count in sorted(Counter(pairs).items())]
 
 
@@ -127,7 +130,7 @@ def _standard_error(
     observed: float,
     expected: float,
 ) -> float:
-    """Formula 13 of Fleiss, Cohen and Everitt (1969); with weights of 0 and 1 it is their 8."""
+    """Formula 13 of Fleiss, Cohen and Everitt (1969); their formula 8 for weights of 0 and 1."""
     n = sum(rows.values())
     of_row = {a: math.fsum(weigh(a, b) * j / n for b, j in columns.items()) for a in rows}
     of_column = {b: math.fsum(weigh(a, b) * i / n for a, i in rows.items()) for b in columns}
@@ -145,7 +148,7 @@ Key = tuple[str, str]
 
 
 class Together(msgspec.Struct, frozen=True, kw_only=True):
-    """Two raters on the ``n`` items that both judged."""
+    """The agreement of two raters on the ``n`` items that both judged."""
 
     first: str
     second: str
@@ -155,7 +158,7 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def together(raters: Mapping[str, Mapping[Key, str]]) -> list[Together]:
-    """Compare every two raters: each a class for each item, in the order given."""
+    """Compare every pair of raters, in the given order; a rater maps items to classes."""
     return [_pair(a, b, raters[a], raters[b]) for a, b in combinations(raters, 2)]
 
 
@@ -194,8 +197,9 @@ class Votes(msgspec.Struct, frozen=True, kw_only=True):
 class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """How often a judge gives the same answer to the same question.
 
-    ``unanimous`` is the share of items on which all samples that were taken agree; from
-    ``fewest`` to ``most`` were. ``spread`` is the mean distance from the lowest to the highest.
+    ``unanimous`` is the share of items with samples that all agree; ``fewest`` and ``most`` are
+    the smallest and largest number of samples of an item. ``spread`` is the mean distance between
+    the lowest and the highest score of an item.
     """
 
     unanimous: Estimate
@@ -205,10 +209,10 @@ class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReversedOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of verdicts when the choices were put in reverse order.
+    """How verdicts change when a judge reads the choices in reverse order.
 
-    ``changed`` is the share of items whose verdict is another; ``shift`` by how much the mean
-    score went up (or, below 0, down).
+    ``changed`` is the share of items whose verdict changed; ``shift`` is the change of the mean
+    score.
     """
 
     changed: Estimate
@@ -216,11 +220,12 @@ class ReversedOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effects(msgspec.Struct, frozen=True, kw_only=True):
-    """Spearman's rho of scores, and of errors, with what should not matter; ``None``: unknown.
+    """Spearman's rho of scores and errors with properties that should not matter.
 
-    ``score_length`` and ``error_length`` are with the length of what was judged, in characters,
-    ``score_position`` and ``error_position`` with its place among those of its trace. An error
-    is the distance between judge and people, 0 where they agree.
+    ``score_length`` and ``error_length`` are correlations with the length of the judged text in
+    characters; ``score_position`` and ``error_position`` with its position among the judged items
+    of its trace. An error is the distance between judge and people, 0 if they agree. ``None`` if
+    unknown.
     """
 
     score_length: Estimate | None = None
@@ -232,8 +237,8 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
 def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
     """Measure agreement on items with several samples; ``None`` if there is no such item.
 
-    All samples have to agree, as sampling stops when the rest can change nothing: pairs that
-    agree would be counted more often than pairs that do not.
+    This counts items whose samples all agree, not pairs of samples. Sampling stops when further
+    samples cannot change the verdict, so that agreeing pairs would be counted too often.
     """
     several = [one for one in votes if sum(one.counts.values()) > 1]
     unanimous = share(sum(len(one.counts) == 1 for one in several), len(several))
@@ -247,7 +252,7 @@ def self_agreement(votes: Sequence[Votes]) -> SelfAgreement | None:
 def reversed_order(
     answers: Sequence[tuple[Answer, Answer]], scores: Sequence[tuple[float, float]]
 ) -> ReversedOrder | None:
-    """Compare verdicts as asked and in reverse: (as asked, reversed) of each item."""
+    """Compare the verdicts of each item in normal and reverse order: pairs (normal, reverse)."""
     changed = share(sum(a != b for a, b in answers), len(answers))
     if changed is None:
         return None
@@ -265,7 +270,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def effects(items: Sequence[Placed]) -> Effects:
-    """Correlate scores and errors with length and place."""
+    """Correlate scores and errors with length and position."""
     long = [(one, float(one.length)) for one in items if one.length is not None]
     placed = [(one, float(one.position)) for one in items]
     return Effects(
@@ -279,8 +284,8 @@ def effects(items: Sequence[Placed]) -> Effects:
 class Bin(msgspec.Struct, frozen=True, kw_only=True):
     """Items to which a judge gave similar scores: their number, and people's scores for them.
 
-    ``low`` and ``high`` are the least and greatest score, ``judge`` their mean, ``people`` the
-    mean score that people gave.
+    ``low`` and ``high`` are the lowest and highest score of the judge, ``judge`` is the mean of its
+    scores, ``people`` the mean score from people.
     """
 
     low: float
@@ -290,16 +295,17 @@ class Bin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reliability(msgspec.Struct, frozen=True, kw_only=True):
-    """A bin for each score, and their mean distance from people's, weighted by size."""
+    """Bins of scores, and the mean distance from people's scores, weighted by the size of bins."""
 
     bins: list[Bin]
     expected_error: float
 
 
 def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Reliability | None:
-    """Compare scores with people's, score by score: pairs are (people's, the judge's).
+    """Compare a judge's scores with people's scores; pairs are (people's, the judge's).
 
-    More than ``limit`` different scores are put in that many bins of equal size.
+    There is a bin for each score, or, for more than ``limit`` different scores, ``limit`` bins of
+    equal size.
     ``expected_error`` is the expected calibration error of M. P. Naeini, G. F. Cooper and
     M. Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI (2015):
     the sum over bins of (items / all items) times |mean of judge - mean of people|.
@@ -312,8 +318,8 @@ def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Relia
     return Reliability(bins=found, expected_error=error)
 
 
-# A judge with few labels has a bin for each label. With one bin for each number, a judge that gives
-# numbers would have bins of one item, whose rate is 0 or 1.
+# A judge with few labels gets a bin for each label. A judge that answers with numbers would have
+# bins of one item, whose rate is 0 or 1, if each number had its own bin.
 def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[float, float]]]:
     values = sorted({judge for judge, _ in ordered})
     if len(values) <= limit:
@@ -375,7 +381,7 @@ def lacking(
     if agreement is not None and n >= LEAST_ITEMS and reach is not None and reach > WIDEST:
         needed = needed_for(agreement.value, WIDEST)
         reasons.append(
-            f"agreement is known to ±{reach:.2f} only; about {needed} labels "
+            f"agreement is only known to ±{reach:.2f}; about {needed} labels "
             f"are needed for ±{WIDEST:.2f}"
         )
     if asked and n < LEAST_ANSWERED * asked:
@@ -393,11 +399,11 @@ _PLAIN = {PASSED: 1.0, FAILED: 0.0}
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rubric answers with: its labels and their scores, none for a scale of numbers.
+    """The possible answers to a rubric: its labels with their scores; no labels for a scale.
 
-    A score passes from ``threshold`` on, or up to it where less is better (``higher`` is false).
-    ``bounds`` are those of the scale that people and judges answer on; scores are put between 0
-    and 1 with ``normalise``.
+    A score passes if it is at least ``threshold``, or at most if less is better (``higher`` is
+    false). ``bounds`` limit the scale on which people and judges answer; with ``normalise``, scores
+    are converted to 0 to 1.
     """
 
     labels: Mapping[str, float | None] = msgspec.field(default_factory=dict)
@@ -407,14 +413,14 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     normalise: bool = False
 
     def passes(self, score: float) -> bool:
-        """Return whether a score passes (to 1e-9)."""
+        """Return whether a score passes, with a tolerance of 1e-9."""
         return passes(score, self.threshold, higher=self.higher)
 
     def score(self, answer: float) -> float:
-        """Turn a number on the scale into a score.
+        """Convert a number on the scale to a score.
 
         Raises:
-            ValueError: it is not on the scale.
+            ValueError: the number is not on the scale.
         """
         low, high = self.bounds
         if not low <= answer <= high:
@@ -432,8 +438,8 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 class JudgeVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """A judge's verdict on one item.
 
-    ``votes`` are its samples, if there were several. ``length`` is the number of characters that
-    it judged. ``position`` is the place of the item among those of its trace, from 1.
+    ``votes`` are the samples, if there were several. ``length`` is the length of the judged text in
+    characters. ``position`` is the item's position among those of its trace, from 1.
     """
 
     label: str | None
@@ -449,12 +455,13 @@ Scheme = Literal["labels", "verdicts"]
 
 
 class Quality(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge over labelled items; figures that cannot be worked out are ``None``.
+    """The quality of a judge, measured on labelled items; figures that are unknown are ``None``.
 
-    ``compared`` says what the figures count: the rubric's ``labels``, or ``verdicts`` (passed or
-    failed). ``asked`` items had a label, ``n`` of them a verdict as well. ``weighted_kappa``
-    weighs labels by their scores, squared. ``distance`` is the mean absolute difference of
-    scores, ``rank`` their rank correlation. ``lacking`` says why this is no evidence.
+    ``compared`` says what was compared: the rubric's ``labels``, or ``verdicts`` (passed or
+    failed). ``asked`` counts the labelled items, ``n`` those that also have a verdict.
+    ``weighted_kappa`` weighs disagreement by the squared distance of scores. ``distance`` is the
+    mean absolute difference of scores, ``rank`` their rank correlation. ``lacking`` lists the
+    reasons why this is not evidence.
     """
 
     asked: int
@@ -474,14 +481,15 @@ class Quality(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_evidence(self) -> bool:
-        """Whether there are enough labels for evidence."""
+        """Whether there are enough labels."""
         return not self.lacking
 
 
 def scheme_of(opinions: Sequence[Opinion], terms: Terms) -> Scheme:
-    """Return what to compare: labels, where the rubric has some and people used only these.
+    """Return what to compare: labels, if the rubric has some and people used only these.
 
-    Where some said `passed` and others `correct`, all of them say whether it passes.
+    If some people said `passed` and others `correct`, all opinions are compared by whether they
+    pass.
     """
     plain = {PASSED, FAILED} - set(terms.labels)
     if not terms.labels or any(one.label in plain for one in opinions):
@@ -524,9 +532,9 @@ def judge_class(verdict: JudgeVerdict, scheme: Scheme) -> str | None:
 
 
 def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
-    """Work out how good a judge is; opinions have to be comparable (:func:`opinion_fault`).
+    """Measure a judge; all opinions have to be comparable (see :func:`opinion_fault`).
 
-    ``asked`` is how many items have a label, with or without a verdict.
+    ``asked`` is the number of items with a label, with or without a verdict.
     """
     scheme = scheme_of([opinion for opinion, _ in items], terms)
     pairs = [
@@ -563,7 +571,7 @@ def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
 
 
 def score_of(opinion: Opinion, terms: Terms) -> float | None:
-    """Return the score of an opinion: its own, its label's, 1 for passed and 0 for failed."""
+    """Return the score of an opinion or of its label; 1 for passed and 0 for failed."""
     if opinion.score is not None:
         return opinion.score
     label = opinion.label or ""

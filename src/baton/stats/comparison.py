@@ -1,6 +1,6 @@
 """Compare two evaluations of the same cases, by axis and by agent, and find cases that changed.
 
-The module also has the paired tests of one axis, and the amount of data that they need.
+The module also contains the paired tests for one axis, and computes how much data they need.
 """
 
 from __future__ import annotations
@@ -21,42 +21,42 @@ from .intervals import Estimate, mean_interval
 _NORMAL = NormalDist()
 # The probability of finding a real difference: the usual value in planning (J. Cohen, 1988).
 _POWER = 0.8
-# With up to 12 cases all 4,096 ways to choose the signs are tried, which is exact and as quick as
-# drawing some.
+# With up to 12 cases, all 4,096 combinations of signs are tried. This is exact, and as fast as
+# drawing random ones.
 _ALL_WAYS = 12
-# At least 1,000, so that p can fall well below 0.05; more than 5,000 would move a p of 0.05 by less
+# At least 1,000, so that p can be well below 0.05. More than 5,000 would change a p of 0.05 by less
 # than 0.006 (two standard errors).
 _FLIPS = 1_000, 5_000
-# Cases times draws, so that a comparison of 2,000 cases takes no longer than one of 400.
+# The limit of cases times draws: a comparison of 2,000 cases takes no longer than one of 400.
 _DRAWS = 2_000_000
-# Beyond that the normal limit: the sum of so many differences is normal, and needs no draws.
+# For more cases the normal approximation is used: the sum of so many differences is normal.
 _FLIPPED_UP_TO = 2_000
-# Few cases with repeats: 3 cases have 8 ways to choose signs, and the least p is 1/8 whatever the
-# repeats say. Shuffling the repeats within each case uses them. With more cases the means of cases
-# tell enough, and shuffling takes longer.
+# For few cases with repeats: 3 cases have 8 combinations of signs, so that p is at least 1/8
+# whatever the repeats are. Shuffling the repeats within each case uses them. With more cases the
+# means of cases are enough, and shuffling takes longer.
 _SHUFFLED_UP_TO = 12
 _SHUFFLES = 2_000
-# The search for the worst rate takes the square of the cases. With more of them the plain exact p
-# is no longer too careful.
+# The search for the worst rate takes time with the square of the number of cases. With more cases
+# the plain exact p is not too large anymore.
 _UNCONDITIONAL_UP_TO = 100
-# A variance of 100 is a standard deviation of 10 passes: the normal limit is then off much less
-# than the data are.
+# A variance of 100 is a standard deviation of 10 passes: the error of the normal approximation is
+# then much smaller than that of the data.
 _EXACT_UP_TO = 100
-# The tails of so many coins are sums of whole numbers with as many bits; beyond it this is slow.
+# The tails for n coins are sums of integers with n bits, which is slow for more coins.
 _COINS_UP_TO = 2_000
-# "Fewer cases pass" is what people act on, and it must not get lost for the reason that 20 other
-# axes are examined too. So it gets 0.04 of 0.05, and the others share 0.01; once it is shown, they
-# share all (as in the fallback procedure of B. L. Wiens, 2003).
+# People act on "fewer cases pass", and a correction for 20 other axes must not hide it. So this
+# axis gets 0.04 of 0.05, and the others share 0.01. Once a change of this axis is proven, the
+# others share 0.05 (the fallback procedure of B. L. Wiens, 2003).
 _PRIMARY_SHARE = 0.8
 
 PASSED = "cases passed"
-"""The primary axis, which every evaluation has: 1 for a case that passed, 0 for one that failed."""
+"""The primary axis of every evaluation: 1 for a case that passed, 0 for one that failed."""
 
 Change = Literal["worse", "better", "same", "unclear"]
 
 
 class Axis(NamedTuple):
-    """What is compared: an evaluator, over all agents or for dispatches to one agent."""
+    """A quantity to compare: an evaluator, for all agents or for dispatches to one agent."""
 
     name: str
     agent: str | None = None
@@ -81,13 +81,13 @@ class CaseValues(msgspec.Struct, frozen=True, kw_only=True):
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One axis of two evaluations, over the cases that have a value in both.
 
-    ``before`` and ``after`` are means over cases, each weighing the same however often it was
-    repeated; ``difference`` is ``after - before`` with its interval. ``p`` is the chance of a
-    difference at least as large, to the side that was seen, if nothing changed; 1 if there is no
+    ``before`` and ``after`` are means over cases, which have equal weight however often they were
+    repeated; ``difference`` is ``after - before`` with its interval. ``p`` is the probability of a
+    difference at least as large in the same direction, if nothing changed; 1 if there is no
     difference. ``test`` is ``exact_passes`` for values that are all 0 or 1
     (:func:`drop_of_passes`), ``shuffled_repeats`` for other values of up to 12 repeated cases
-    (:func:`shuffle_repeats`), and ``sign_flip`` for all else; ``p`` of that one is ``None`` for
-    fewer than two cases.
+    (:func:`shuffle_repeats`), and otherwise ``sign_flip``, whose ``p`` is ``None`` for fewer than
+    two cases.
     """
 
     before: float
@@ -100,8 +100,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class AxisChange(msgspec.Struct, frozen=True, kw_only=True):
     """One axis: its difference over the shared cases, and the conclusion.
 
-    ``p`` is corrected for the number of axes, see :func:`compare_all`. ``cases_needed`` and
-    ``repeats_needed`` are how many would tell where it is ``unclear``; ``None`` if that is unknown.
+    ``p`` is corrected for the number of axes, see :func:`compare_all`. For an ``unclear`` axis,
+    ``cases_needed`` and ``repeats_needed`` are how many would decide it; ``None`` if unknown.
     """
 
     axis: Axis
@@ -122,9 +122,9 @@ class CaseChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """All axes, the cases that got worse with the worst first, and what could not be compared.
+    """All axes, the cases that got worse (the worst first), and cases that cannot be compared.
 
-    ``broken`` are cases that passed in every repeat before, and fail in every one now.
+    ``broken`` are cases that passed in every repeat before and fail in every repeat now.
     ``only_before`` and ``only_after`` are cases that are missing in the other evaluation.
     ``errors`` are cases for which one of the two could not evaluate some repeats, as ``(case,
     before, after)``.
@@ -142,7 +142,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def regressions(self) -> list[AxisChange]:
-        """The axes that are worse."""
+        """The axes that got worse."""
         return [axis for axis in self.axes if axis.change == "worse"]
 
     @property
@@ -160,24 +160,23 @@ def compare_all(
     lower_is_better: frozenset[str] = frozenset(),
     primary: Axis = CASES_PASSED,
 ) -> Comparison:
-    """Compare two evaluations, each as its cases by id.
+    """Compare two evaluations; each maps the ids of cases to their values.
 
-    An axis is ``worse`` (``better``) when its difference is real, and at least ``min_effect``: with
-    no difference at all, the chance that any axis is called worse is at most ``1 - confidence``. It
-    is the ``same`` when its interval shuts out a drop of more than ``min_effect``, and else
-    ``unclear``. A case that only one has, or that has no value in one of them, is in no axis.
+    An axis is ``worse`` (``better``) if its difference is significant and at least ``min_effect``:
+    if nothing changed, the probability that any axis is called worse is at most ``1 -
+    confidence``. It is the ``same`` if its interval excludes a drop of more than ``min_effect``,
+    and otherwise ``unclear``. Cases without a value in both evaluations are ignored.
 
-    The ``primary`` axis comes first, so that many other axes cannot hide that cases break, or that
-    what a change was made for got better: it may use 80 % of ``1 - confidence`` by itself. The
-    others share the rest by S. Holm's correction, or all of it when the primary axis has moved
-    (the fallback procedure: B. L. Wiens, "A fixed sequence Bonferroni procedure for testing
-    multiple endpoints", Pharmaceutical Statistics 2, 2003). ``p`` of an axis is divided by its
-    share, so that it always compares with ``1 - confidence``. Without a primary axis the others
-    have it all.
+    The ``primary`` axis is tested first with 80 % of ``1 - confidence``, so that many other axes
+    cannot hide that cases break, or that a change reached its goal. The others share the rest
+    by S. Holm's correction, or all of it if the primary axis changed (the fallback procedure:
+    B. L. Wiens, "A fixed sequence Bonferroni procedure for testing multiple endpoints",
+    Pharmaceutical Statistics 2, 2003), or if there is no primary axis. ``p`` of an axis is divided
+    by its share, so that it can always be compared with ``1 - confidence``.
     """
     shared = [case for case in before if case in after]
     whole = [case for case in shared if before[case].values and after[case].values]
-    # The axes that both have: that of all cases first, then evaluators, then agents.
+    # The axes of both: first that of all cases, then evaluators, then agents.
     sides = [{axis for case in whole for axis in side[case].values} for side in (before, after)]
     axes = sorted(
         sides[0] & sides[1],
@@ -216,7 +215,7 @@ def compare_all(
 
 
 def _corrected(ps: Mapping[Axis, float], confidence: float, primary: Axis) -> dict[Axis, float]:
-    """Return p-values that compare with ``1 - confidence``: the primary axis first, then Holm."""
+    """Return corrected p-values to compare with ``1 - confidence``, see :func:`compare_all`."""
     others = {str(axis): p for axis, p in ps.items() if axis != primary}
     if primary not in ps or not others:
         own, rest = 1.0, 1.0
@@ -275,7 +274,7 @@ def _judged(
 def _change(one: Difference, p: float | None, rule: _Rule) -> Change:
     moved = one.difference.value * rule.sign
     real = p is not None and p <= 1 - rule.confidence
-    # One case of 20 is a drop of 0.05: rounding of means does not decide.
+    # One case of 20 is a drop of exactly 0.05: the rounding of means must not decide.
     least = max(rule.min_effect - TOLERANCE, 1e-12)
     if real and moved <= -least:
         return "worse"
@@ -283,7 +282,7 @@ def _change(one: Difference, p: float | None, rule: _Rule) -> Change:
         return "better"
     low, high = one.difference.low, one.difference.high
     if low is None or high is None:
-        # All differences are alike: nothing moved in any case, or there is one case alone.
+        # All differences are equal: no case changed, or there is only one case.
         return "same" if moved == 0 and one.difference.n > 1 else "unclear"
     floor = low if rule.sign > 0 else -high
     return "same" if floor >= -rule.min_effect else "unclear"
@@ -324,8 +323,9 @@ def compare_pairs(
 ) -> Difference | None:
     """Compare the values of each case in two evaluations; ``None`` if they share no case.
 
-    The interval is that of the mean difference of the cases, by the bootstrap. ``p`` is exact where
-    the bootstrap of few cases is too sure, and uses repeats: :class:`Difference` names the tests.
+    The interval is the bootstrap interval of the mean difference of the cases, which is too narrow
+    for few cases. ``p`` comes from a separate test, which is exact for few cases and uses their
+    repeats; :class:`Difference` names the tests.
     """
     shared = [case for case in before if before[case] and after.get(case)]
     if not shared:
@@ -345,9 +345,9 @@ def compare_pairs(
     elif len(shared) <= _SHUFFLED_UP_TO and any(len(each) > 1 for each in (*old, *new)):
         test, p = "shuffled_repeats", shuffle_repeats(higher, lower)
     else:
-        # The signs are as likely either way, so that half of both sides is one side.
+        # Both directions are equally likely: half of the two-sided p is the one-sided p.
         test, p = "sign_flip", sign_flip(differences) / 2 if len(shared) > 1 else None
-    # No difference at all is no evidence of one, though a one-sided test of 0 gives about a half.
+    # Without any difference there is no evidence, though a one-sided test of 0 gives about 0.5.
     if p is not None and interval.value == 0:
         p = 1.0
     return Difference(
@@ -362,23 +362,25 @@ Passes = tuple[int, int, int, int]
 def drop_of_passes(cases: Iterable[Passes]) -> float:
     """Return the one-sided p of a drop in passes: exact, paired by case, with all repeats.
 
-    Where nothing changed, a case passes with one chance before and after, whatever that is, and
-    each of its runs is as likely to be a run before as one after. Given how many of its ``n + m``
-    runs passed, ``s``, its passes after are hypergeometric, ``C(m, a) C(n, s - a) / C(n + m, s)``;
-    p is the chance that their sum over all cases is as low as it is (M. W. Birch, "The detection
-    of partial association, I", JRSS B 26, 1964; for single runs this is McNemar's exact test,
-    1947). A case that passed 5 of 5 and now fails 5 of 5 gives 1/252 by itself. The normal limit
-    with continuity correction is taken where the variance of the sum exceeds 100.
+    If nothing changed, a case passes with the same probability before and after, and each of its
+    runs is equally likely to be before or after. If ``s`` of its ``n`` runs before and ``m`` runs
+    after passed, the number ``a`` of passes after is hypergeometric,
+    ``C(m, a) C(n, s - a) / C(n + m, s)``. p is the probability that the sum over all cases is at
+    most the observed one (M. W. Birch, "The detection of partial association, I", JRSS B 26, 1964;
+    for single runs this is McNemar's exact test, 1947). A case that passed 5 of 5 and now fails 5
+    of 5 alone gives 1/252. If the variance of the sum exceeds 100, the normal approximation with
+    continuity correction is used.
 
-    For single runs of up to 100 cases that p is a statistic only, as it is too careful: 4 passes of
-    4 and then 0 of 4 give 1/16. What counts is the chance of a p as low where nothing changed,
-    at its highest over all pass rates that the cases may have (R. D. Boschloo, Statistica
-    Neerlandica 24, 1970; for pairs S. Suissa and J. J. Shuster, "The 2 x 2 matched-pairs trial",
-    Biometrics 47, 1991). A case whose runs are alike and independent differs between the two with a
-    chance of ``2 p (1 - p)``, at most 1/2, and the chance of a low p is linear in that of each
-    case: it is highest where some cases are fair coins and the others always end the same.
-    So ``p = max over k <= n of sum_d C(k, d) / 2^k * P_d``, with ``P_d`` the chance of a p as low
-    where ``d`` cases differ. 4 of 4 and then 0 of 4 give ``4^-4``, 3 of 3 give 1/64.
+    For single runs of up to 100 cases this p is too large: 4 passes of 4 and then 0 of 4 give 1/16.
+    So it is only used as a statistic, and the result is the probability of such a low p if nothing
+    changed, maximised over all pass rates of the cases (R. D. Boschloo, Statistica Neerlandica 24,
+    1970; for pairs S. Suissa and J. J. Shuster, "The 2 x 2 matched-pairs trial", Biometrics 47,
+    1991). A case with independent runs of pass rate ``q`` differs between before and after with
+    the probability ``2 q (1 - q)``, at most 1/2. The probability of a low p is linear in this
+    probability of each case, so that it is highest if some cases are fair coins and the others
+    always give the same result. The result is ``max over k <= n of sum_d C(k, d) / 2^k * P_d``,
+    where ``n`` is the number of cases and ``P_d`` the probability of such a low p if ``d`` cases
+    differ. 4 of 4 and then 0 of 4 give ``4^-4``, 3 of 3 give 1/64.
     """
     listed = list(cases)
     if any(n != 1 or m != 1 for _, n, _, m in listed):
@@ -402,7 +404,7 @@ def drop_of_passes(cases: Iterable[Passes]) -> float:
 
 @cache
 def _coins(count: int) -> tuple[float, ...]:
-    """Return the chances of at least 0, 1, ... heads of so many fair coins."""
+    """Return the probabilities of at least 0, 1, ... heads with ``count`` fair coins."""
     tails = [0]
     for heads in range(count, -1, -1):
         tails.append(tails[-1] + math.comb(count, heads))
@@ -410,7 +412,7 @@ def _coins(count: int) -> tuple[float, ...]:
 
 
 def _low_sum(cases: Iterable[Passes]) -> float:
-    """Return the chance of as few passes after, given how many runs of each case passed."""
+    """Return the probability of so few passes after, given the number of passes of each case."""
     seen = low = 0
     mean = variance_ = 0.0
     open_ = []
@@ -446,10 +448,10 @@ def _low_sum(cases: Iterable[Passes]) -> float:
 def shuffle_repeats(higher: Sequence[Sequence[float]], lower: Sequence[Sequence[float]]) -> float:
     """Return the one-sided p of values that fell from ``higher`` to ``lower``, case by case.
 
-    Where nothing changed, the values of a case may as well have come in any order (the stratified
-    permutation test: R. A. Fisher, 1935): p is the share of 2,000 random orders within
-    cases whose mean difference is as large. With repeats this tells more of few cases than their
-    means do. Each case weighs the same.
+    If nothing changed, all orders of the values of a case are equally likely: p is the share of
+    2,000 random orders within cases whose mean difference is at least as large (the stratified
+    permutation test: R. A. Fisher, 1935). For few cases with repeats, this test is more powerful
+    than one that only uses the means of cases. All cases have the same weight.
     """
     draw = random.Random(20250101)  # noqa: S311 - no secret is made of it
     far = sum(fmean(a) - fmean(b) for a, b in zip(higher, lower, strict=True)) - 1e-12
@@ -465,9 +467,10 @@ def shuffle_repeats(higher: Sequence[Sequence[float]], lower: Sequence[Sequence[
 def sign_flip(differences: Sequence[float]) -> float:
     """Return the two-sided p of the paired permutation test (R. A. Fisher, 1935).
 
-    Where nothing changed, each case's difference may as well have had the other sign: p is the
-    share of ways to choose the signs that give a mean as far from 0. All ways up to 12 cases that
-    differ, 1,000 to 5,000 of them beyond, and the normal limit beyond 2,000.
+    If nothing changed, both signs of each case's difference are equally likely: p is the share of
+    combinations of signs whose mean is at least as far from 0. Up to 12 cases that differ, all
+    combinations are tried; up to 2,000 cases, 1,000 to 5,000 random ones; beyond, the normal
+    approximation is used.
     """
     moved = [abs(d) for d in differences if d]
     n = len(moved)
@@ -476,7 +479,7 @@ def sign_flip(differences: Sequence[float]) -> float:
     far = abs(math.fsum(differences)) * (1 - 1e-12)
     if n > _FLIPPED_UP_TO:
         return 2 * _NORMAL.cdf(-far / math.sqrt(math.fsum(d * d for d in moved)))
-    # For every eight values, their sum under each of the 256 choices of signs.
+    # For each group of eight values, their sum with each of the 256 combinations of signs.
     eights = [moved[at : at + 8] for at in range(0, len(moved), 8)]
     sums = [
         [
@@ -491,7 +494,7 @@ def sign_flip(differences: Sequence[float]) -> float:
         return reached.count(True) / len(reached)
     draw = random.Random(20250101).randbytes  # noqa: S311 - no secret is made of it
     count = max(_FLIPS[0], min(_FLIPS[1], _DRAWS // n))
-    # One eight of values after the other, for all ways at once: that stays out of Python's loop.
+    # One group after the other, for all draws at once: faster than a Python loop over draws.
     columns = [map(eight.__getitem__, draw(count)) for eight in sums]
     beyond = [abs(way) >= far for way in map(sum, zip(*columns, strict=True))].count(True)
     return (beyond + 1) / (count + 1)
@@ -514,7 +517,7 @@ def holm(ps: Mapping[str, float]) -> dict[str, float]:
 def cases_needed(
     differences: Sequence[float], effect: float, confidence: float = 0.95, power: float = _POWER
 ) -> int | None:
-    """Return how many cases would show a true difference of ``effect``, 4 times out of 5.
+    """Return how many cases would prove a true difference of ``effect``, 4 times out of 5.
 
     ``n = ((z(confidence) + z(power)) * s / effect)^2``, two-sided. ``s`` is the standard deviation
     of the differences so far. ``None`` if there are fewer than two differences or all are equal.
@@ -532,10 +535,11 @@ def repeats_needed(
     confidence: float = 0.95,
     power: float = _POWER,
 ) -> int | None:
-    """Return how many repeats of the same cases would show a difference of ``effect``.
+    """Return how many repeats of the same cases would prove a difference of ``effect``.
 
-    The variance of a case's difference is what repeats average out, divided by their number, and
-    what stays. ``None`` if no number of repeats would do, or cases were not repeated.
+    The variance of a case's difference has two parts: the variance between repeats, which is
+    divided by their number, and the rest, which repeats cannot reduce. ``None`` if no number of
+    repeats is enough, or cases were not repeated.
     """
     if effect == 0 or any(len(values) < 2 for values in (*before, *after)):
         return None

@@ -14,25 +14,25 @@ import msgspec
 
 _NORMAL = NormalDist()
 Z95 = _NORMAL.inv_cdf(0.975)
-# Up to 2,000 values are resampled, beyond that the normal interval is used: the mean of so many
-# values is normal for all that matters, and a report has an interval for each of its figures.
+# Up to 2,000 values are resampled. For more values the normal interval is used: their mean is
+# normal enough, and it is faster, as a report has an interval for each of its figures.
 _RESAMPLED_UP_TO = 2_000
-# About a million draws: 4,000 samples of up to 250 values, fewer of more, and 2,000 at least. The
-# ends of a 95 % interval are at the 50th value from either side of 2,000, so fewer samples would
-# make them jump from one data set to a nearly equal one.
+# About a million draws: 4,000 samples of up to 250 values, fewer for more values, at least 2,000.
+# The ends of a 95 % interval are the 50th of 2,000 samples from either side. With fewer samples
+# they would differ too much between two data sets that are nearly equal.
 _DRAWS = 1_000_000
 _RESAMPLES = 2_000, 4_000
-# Random places are taken from bytes (up to 256 values) or pairs of bytes (up to 65,536 numbers),
-# since one call of `random` for each draw takes most of the time.
+# Random indices come from bytes (up to 256 values) or pairs of bytes (up to 65,536 values), because
+# one call of `random` per draw would take most of the time.
 _BYTES = 256
 _PAIRS = 65_536
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A figure with its confidence interval, at a confidence from 0 to 1.
+    """A figure with its confidence interval; ``confidence`` is between 0 and 1.
 
     ``low`` and ``high`` are ``None`` if the spread cannot be estimated: with fewer than two values,
-    or when all values are equal. ``n`` is the number of observations, or 0 where it was not stored.
+    or if all values are equal. ``n`` is the number of observations, or 0 if it was not stored.
     """
 
     value: float
@@ -54,7 +54,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:
-    """Return the 95 % score interval of a share ``p`` of ``n``, which need not be whole numbers.
+    """Return the 95 % score interval of a share ``p`` of ``n``; neither has to be an integer.
 
     ``(p + z^2/2n +- z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2/n)``, without continuity
     correction: E. B. Wilson, "Probable inference, the law of succession, and statistical
@@ -62,24 +62,24 @@ def wilson(p: float, n: float) -> tuple[float, float]:
     """
     z2 = Z95 * Z95
     middle = (p + z2 / (2 * n)) / (1 + z2 / n)
-    # Rounding may take p a little beyond 1.
+    # Through rounding, p may be a little above 1.
     reach = Z95 / (1 + z2 / n) * math.sqrt(max(p * (1 - p), 0.0) / n + z2 / (4 * n * n))
     return middle - reach, middle + reach
 
 
 def share(hits: int, n: int) -> Estimate | None:
-    """Estimate a share of ``hits`` among ``n`` by :func:`wilson`; ``None`` of nothing."""
+    """Estimate the share ``hits / n`` with :func:`wilson`; ``None`` if ``n`` is 0."""
     if n == 0:
         return None
     low, high = wilson(hits / n, n)
-    # At the ends, the formula gives 0 and 1, apart from rounding.
+    # For 0 or n hits the formula gives 0 or 1, apart from rounding.
     return Estimate(
         value=hits / n, low=0.0 if hits == 0 else low, high=1.0 if hits == n else high, n=n
     )
 
 
 def needed_for(p: float, half_width: float) -> int:
-    """Return how many observations give a share ``p`` an interval of at most this half-width."""
+    """Return the number of observations for an interval of ``p`` of at most this half-width."""
 
     def is_wider(n: int) -> bool:
         estimate = share(round(p * n), n)
@@ -97,10 +97,10 @@ def needed_for(p: float, half_width: float) -> int:
 
 
 def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """Return the mean with its BCa bootstrap interval; the same at every call.
+    """Return the mean with its BCa bootstrap interval; equal values give the same interval.
 
     Bias-corrected and accelerated: B. Efron, "Better bootstrap confidence intervals", JASA 82
-    (1987). Beyond 2,000 values it is the normal interval, which the bootstrap comes to.
+    (1987). For more than 2,000 values this is the normal interval, which is nearly the same.
 
     Raises:
         ValueError: no values.
@@ -109,8 +109,8 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
     if n == 0:
         raise ValueError("no mean of no values")
     mean = fmean(values)
-    # Five values of 1.0 have no spread to resample: the bootstrap would give [1.0, 1.0], as if the
-    # next value could be nothing else.
+    # Five values of 1.0 have no spread: the bootstrap would give [1.0, 1.0], as if the next value
+    # had to be 1.0 as well.
     if n == 1 or min(values) == max(values):
         return Estimate(value=mean, low=None, high=None, confidence=confidence, n=n)
     if n > _RESAMPLED_UP_TO:
@@ -122,10 +122,10 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
 
 
 def z_of(confidence: float) -> float:
-    """Return how many standard errors a two-sided interval reaches to either side.
+    """Return the half-width of a two-sided interval in standard errors.
 
     Raises:
-        ValueError: a confidence that is not between 0 and 1.
+        ValueError: the confidence is not between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
@@ -133,15 +133,15 @@ def z_of(confidence: float) -> float:
 
 
 def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> Estimate | None:
-    """Estimate Spearman's rho, -1 to 1; ``None`` for fewer than 5 pairs or where one is constant.
+    """Estimate Spearman's rho, -1 to 1; ``None`` for fewer than 5 pairs or constant values.
 
     Ties get their mean rank, and rho is Pearson's r of the ranks (C. Spearman, 1904). The
-    interval is Fisher's z with the standard error sqrt((1 + rho^2 / 2) / (n - 3)) of D. G. Bonett
+    interval uses Fisher's z with the standard error sqrt((1 + rho^2 / 2) / (n - 3)) of D. G. Bonett
     and T. A. Wright, "Sample size requirements for estimating Pearson, Kendall and Spearman
     correlations", Psychometrika 65 (2000).
     """
     n = len(xs)
-    # Fisher's z divides by n - 3, and of 4 pairs even a perfect order comes by chance once in 24.
+    # Fisher's z divides by n - 3, and 4 pairs have a perfect order by chance once in 24.
     if n < 5:
         return None
     rho = _pearson(_ranks(xs), _ranks(ys))
@@ -149,8 +149,8 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> Estimate | Non
         return None
     if abs(rho) > 1 - 1e-12:
         rho = math.copysign(1.0, rho)
-        # Fisher's z is infinite at 1 and -1. Instead the largest rho below 1 that this many pairs
-        # nearly reach is used, so that a perfect order of 6 pairs still has a wide interval.
+        # Fisher's z is infinite at 1 and -1. So rho is limited to about the largest value below 1
+        # that n pairs can have, and a perfect order of 6 pairs still has a wide interval.
         z = math.copysign(math.atanh(1 - 1 / n**2), rho)
     else:
         z = math.atanh(rho)
@@ -160,7 +160,7 @@ def rank_correlation(xs: Sequence[float], ys: Sequence[float]) -> Estimate | Non
 
 
 def quantile(ascending: Sequence[float], share: float) -> float:
-    """Return a quantile of ascending numbers, between neighbours by their distance.
+    """Return a quantile of ascending numbers, with linear interpolation between neighbours.
 
     R's type 7: R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American
     Statistician 50 (1996).
@@ -172,7 +172,7 @@ def quantile(ascending: Sequence[float], share: float) -> float:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Rank from 1; equal values share the mean of their ranks."""
+    """Return ranks from 1; equal values get the mean of their ranks."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     start = 0
@@ -201,7 +201,7 @@ def _resampled_means(values: Sequence[float]) -> list[float]:
     least, most = _RESAMPLES
     count = max(least, min(most, _DRAWS // n))
     # Always the same seed: two reports of the same evaluation have to be equal byte for byte.
-    draw = random.Random(20250101)  # noqa: S311 - no secret is made of it
+    draw = random.Random(20250101)  # noqa: S311 - not used for secrets
     if n > _BYTES:
         drawn = chain.from_iterable(_drawn(draw, values))
         return sorted(sum(islice(drawn, n)) / n for _ in range(count))
@@ -212,9 +212,9 @@ def _resampled_means(values: Sequence[float]) -> list[float]:
 
 
 def _places(draw: random.Random, n: int, count: int) -> bytes:
-    """Draw places below ``n``, all as likely, a byte each: several times as fast as one by one."""
-    # Bytes from `fair` on are left out, or the first values would be drawn more often: with n = 100
-    # places 0 to 55 would have three bytes each and the others two.
+    """Draw indices below ``n``, equally likely, as bytes: much faster than single draws."""
+    # Bytes from `fair` on are left out, because low indices would be drawn more often: with
+    # n = 100, indices 0 to 55 would have three bytes each and the others two.
     fair = _BYTES - _BYTES % n
     table = bytes(byte % n for byte in range(_BYTES))
     unfair = bytes(range(fair, _BYTES))
@@ -226,12 +226,12 @@ def _places(draw: random.Random, n: int, count: int) -> bytes:
 
 
 def _drawn(draw: random.Random, values: Sequence[float]) -> Iterator[Iterator[float]]:
-    """Draw of up to 65,536 values, all as likely, two bytes each: faster than one by one."""
+    """Draw from up to 65,536 values, equally likely, with two bytes each: fast."""
     fair = _PAIRS - _PAIRS % len(values)
     table = [*values] * (fair // len(values))
     while True:
         numbers = array("H", draw.randbytes(_PAIRS))
-        if sys.byteorder == "big":  # the same figures on every machine
+        if sys.byteorder == "big":  # to get the same figures on every machine
             numbers.byteswap()
         yield map(table.__getitem__, filter(fair.__gt__, numbers))
 
@@ -239,7 +239,7 @@ def _drawn(draw: random.Random, values: Sequence[float]) -> Iterator[Iterator[fl
 def _bca(values: Sequence[float], mean: float, confidence: float) -> tuple[float, float]:
     means = _resampled_means(values)
     below = sum(m < mean for m in means) + sum(m == mean for m in means) / 2
-    # Where all samples are on one side the bias would be infinite.
+    # If all samples were on one side of the mean, the bias would be infinite.
     bias = _NORMAL.inv_cdf(min(max(below / len(means), 1e-6), 1 - 1e-6))
     apart = [mean - value for value in values]
     squares = math.fsum(d**2 for d in apart)
@@ -257,7 +257,7 @@ def _corrected(bias: float, acceleration: float, z: float) -> float:
 
 
 def binomial_at_most(k: int, n: int, p: float) -> float:
-    """Return the chance of at most ``k`` of ``n`` where each comes with the chance ``p``."""
+    """Return the probability of at most ``k`` successes in ``n`` trials with probability ``p``."""
     if k < 0:
         return 0.0
     if k >= n or p <= 0:
@@ -273,5 +273,5 @@ def binomial_at_most(k: int, n: int, p: float) -> float:
 
 
 def is_above(k: int, n: int, share: float) -> bool:
-    """Return whether ``k`` of ``n`` are more than a share, beyond chance (one-sided, 5 %)."""
+    """Return whether ``k / n`` is significantly above ``share`` (one-sided, 5 %)."""
     return 0 < share < 1 and k > 0 and binomial_at_most(n - k, n, 1 - share) <= 0.05

@@ -10,11 +10,12 @@ import msgspec
 
 
 class Repeats(msgspec.Struct, frozen=True, kw_only=True):
-    """Over cases that were played at least ``k`` times, each case weighing the same.
+    """Statistics of cases that were played at least ``k`` times; all cases have the same weight.
 
-    ``pass_at_k`` is the chance that one of ``k`` repeats passes, ``pass_hat_k`` that all do, and
-    ``flake_rate`` that two repeats of a case disagree; 0 to 1. ``flaky`` names the cases whose
-    repeats do, the worst first. ``left_out`` counts the cases with fewer than ``k`` verdicts.
+    ``pass_at_k`` is the probability that at least one of ``k`` repeats passes, ``pass_hat_k`` that
+    all pass, and ``flake_rate`` that two repeats of a case disagree; 0 to 1. ``flaky`` names the
+    cases whose repeats disagree, the worst first. ``left_out`` counts the cases with fewer than
+    ``k`` verdicts.
     """
 
     k: int
@@ -27,7 +28,7 @@ class Repeats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pass_at_k(passed: int, total: int, k: int) -> float:
-    """Estimate without bias the chance that one of ``k`` repeats passes (Chen et al., 2021).
+    """Estimate without bias the probability that one of ``k`` repeats passes (Chen et al., 2021).
 
     ``1 - C(total - passed, k) / C(total, k)``.
 
@@ -39,7 +40,7 @@ def pass_at_k(passed: int, total: int, k: int) -> float:
 
 
 def pass_hat_k(passed: int, total: int, k: int) -> float:
-    """Estimate without bias the chance that all of ``k`` repeats pass (Yao et al., 2024).
+    """Estimate without bias the probability that all of ``k`` repeats pass (Yao et al., 2024).
 
     ``C(passed, k) / C(total, k)``.
 
@@ -51,15 +52,16 @@ def pass_hat_k(passed: int, total: int, k: int) -> float:
 
 
 def flake_rate(passed: int, total: int) -> float | None:
-    """Estimate without bias the chance that two repeats disagree; ``None`` for fewer than two.
+    """Estimate without bias the probability that two repeats disagree.
 
-    ``2 p (1 - p)`` over pairs: ``passed * (total - passed) / C(total, 2)``.
+    ``2 p (1 - p)`` over pairs: ``passed * (total - passed) / C(total, 2)``. ``None`` for fewer
+    than two repeats.
     """
     return passed * (total - passed) / comb(total, 2) if total > 1 else None
 
 
 def of_repeats(cases: Mapping[str, Sequence[bool]], k: int) -> Repeats | None:
-    """Sum up the verdicts of each case; ``None`` if no case has ``k`` of them."""
+    """Summarise the verdicts of each case; ``None`` if no case has ``k`` verdicts."""
     counts = {case: (sum(passes), len(passes)) for case, passes in cases.items()}
     enough = {case: count for case, count in counts.items() if count[1] >= k}
     if not enough:

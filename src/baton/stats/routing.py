@@ -1,4 +1,4 @@
-"""Routing over a dataset, computed from single scores: precision and recall for each agent."""
+"""Routing over a dataset, computed from scores: precision and recall for each agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from baton.model import Routed, RoutingCell, Score, chain_turns
 
 
 class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent: how often it was expected, how often work went to it, and how often both.
+    """Routing to one agent: how often it was expected, how often it got work, how often both.
 
     ``precision`` is ``right / actual`` and ``recall`` is ``right / expected``, 0 to 1; ``None`` if
     that divides by 0.
@@ -28,12 +28,12 @@ class AgentRouting(msgspec.Struct, frozen=True, kw_only=True):
 def routed(scores: Sequence[Score]) -> list[Routed]:
     """Return the expected and the actual agent of each dispatch that has a score.
 
-    From ``dispatch_routing`` where it was asked for. Otherwise, of turns that state agents, from
-    ``agent_chain``: the agent that comes after the opener is where the turn is expected to hand
-    to first. It is right when that agent ran; else the first other agent that ran in its stead
-    and is not expected is the actual one. Turns whose chain does not tell the opener from the
-    rest count for nothing. Only verdicts count, and only those of the first of several
-    evaluators of a type.
+    They come from the scores of ``dispatch_routing``, if it was used. Otherwise they come from
+    those of ``agent_chain``, for turns that state agents: the expected agent is the one after the
+    agent that opens the turn. If it ran, it is also the actual agent; else the actual agent is the
+    first other one that ran and is not expected. Turns are left out if their chain does not show
+    which agent opened the turn. Only verdicts count, and if there are several evaluators of a
+    type, only those of the first.
     """
     own = _first_of(scores, "dispatch_routing")
     if own is not None:
@@ -93,7 +93,7 @@ def _agent(name: str, expected: int, actual: int, right: int) -> AgentRouting:
 
 
 def _first_of(scores: Sequence[Score], type_: str) -> list[Score] | None:
-    """Return the scores of the first evaluator of a type, as others ask the same again."""
+    """Return the scores of the first evaluator of a type; further ones ask the same again."""
     found = [score for score in scores if score.type == type_]
     return [score for score in found if score.evaluator == found[0].evaluator] or None
 

@@ -2,18 +2,19 @@
 
 An interval that is right for one check is wrong for many: a 95 % interval that is checked after
 each of 10,000 values misses the truth again and again. The tests in this module can be checked
-after every value, for ever.
+after every value, without an end.
 
-A bet against the claim that values (0 to 1) have a mean of at least ``m`` multiplies a stake by
-``1 + b (m - x)`` for each value ``x``: where the claim holds, no such stake grows on average
+They test the claim that values (0 to 1) have a mean of at least ``m`` by betting against it. Each
+value ``x`` multiplies a stake by ``1 + b (m - x)``. If the claim holds, no stake grows on average
 (I. Waudby-Smith and A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B
-86, 2024). Nobody knows when a mean falls, so that a new stake of 1 is laid before each value, and
-all stakes are summed up: the Shiryaev-Roberts e-detector of J. Shin, A. Ramdas and A. Rinaldo,
-"E-detectors: a nonparametric framework for sequential change detection", The New England Journal
-of Statistics in Data Science 2 (2024). As the sum less the number of values grows nowhere on
-average, it takes ``c`` values or more on average until the sum reaches ``c`` by chance, whatever
-the values depend on, as long as each has a mean of at least ``m`` given those before. How well a
-bet does depends on how far the mean fell, so that a quarter is laid on each of four sizes.
+86, 2024). Nobody knows when a mean falls. So a new stake of 1 is added before each value, and the
+evidence is the sum of all stakes: the Shiryaev-Roberts e-detector of J. Shin, A. Ramdas and
+A. Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", The New
+England Journal of Statistics in Data Science 2 (2024). On average the sum minus the number of
+values does not grow. So it takes at least ``c`` values on average until the sum reaches ``c`` by
+chance. This holds for dependent values, too, if each has a mean of at least ``m`` given those
+before it. The best ``b`` depends on how far the mean fell, so that a stake is divided between four
+sizes of the fall.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import math
 import msgspec
 
 SIZES = (0.06, 0.12, 0.24, 0.48)
-"""What bets are laid on: that the mean fell by about these shares of ``m`` (0.9 to 0.85, 0.79,
-0.68, 0.47). A value of 1 takes such a share of the stake."""
+"""The four falls of the mean to bet on, as shares of ``m``: from 0.9 to about 0.85, 0.79, 0.68 and
+0.47. A value of 1 loses this share of the stake."""
 _LARGEST = 1e200
 
 
@@ -36,7 +37,7 @@ class Evidence(msgspec.Struct, kw_only=True):
 
     @property
     def value(self) -> float:
-        """The sum of all stakes: by chance it reaches ``c`` once in ``c`` values at most."""
+        """The sum of all stakes; by chance it reaches ``c`` at most once in ``c`` values."""
         return sum(self.stakes) / len(SIZES)
 
     def add(self, value: float) -> None:
@@ -47,13 +48,13 @@ class Evidence(msgspec.Struct, kw_only=True):
 
 
 class Watch(msgspec.Struct, kw_only=True):
-    """Reports when the mean of values falls below a limit, and when it is back.
+    """Detects that the mean of values fell below a limit, and that it recovered.
 
-    It opens when there is evidence of ``OPENS`` that the mean is below ``limit``, and the mean of
-    the last ``over`` values is, too. It closes when there is evidence of ``CLOSES`` that the mean
-    is nearer to the limit than to what it had fallen to, and the last ``over`` are not below the
-    limit. Evidence starts again with each change. ``opens`` and ``closes`` take the place of the
-    usual amounts of evidence.
+    It opens when the evidence that the mean is below ``limit`` reaches ``OPENS`` and the mean of
+    the last ``over`` values is below it. It closes when the evidence that the mean is nearer to
+    the limit than to the value it had fallen to reaches ``CLOSES`` and the mean of the last
+    ``over`` values is not below the limit. Evidence starts again with each change. ``opens`` and
+    ``closes`` override the usual amounts of evidence.
     """
 
     limit: float
@@ -72,12 +73,12 @@ class Watch(msgspec.Struct, kw_only=True):
         return sum(self.last) / len(self.last) if self.last else 1.0
 
     def add(self, value: float) -> bool:
-        """Take one more value (what is beyond 0 and 1 counts as these); ``True``: it changed."""
+        """Add a value, limited to 0 to 1; return whether the state changed."""
         value = min(1.0, max(0.0, value))
         self.last.append(value)
         del self.last[: -self.over]
         self.count += 1
-        # A mean of fewer values would be one of them.
+        # With fewer values the mean would depend too much on single values.
         whole = len(self.last) == self.over
         if self.is_open:
             return self._closes(value) and whole and self._change()
@@ -90,7 +91,7 @@ class Watch(msgspec.Struct, kw_only=True):
     def _closes(self, value: float) -> bool:
         if self.back is None:
             return False
-        # The same, seen from the other side: 1 - x below 1 - limit is x above the limit.
+        # The same test with mirrored values: 1 - x below 1 - limit means x above the limit.
         self.back.add(1 - value)
         closes = CLOSES if self.closes is None else self.closes
         return self.back.value >= closes and self.mean >= self.limit
@@ -99,9 +100,9 @@ class Watch(msgspec.Struct, kw_only=True):
         self.is_open = not self.is_open
         self.below = self.back = None
         if self.is_open:
-            # It opened at a moment when the mean looked bad, so that it is better than it looks,
-            # by about a standard error. Without that a mean that stays at 0.85 would be taken for
-            # one that fell to 0.8 and came back.
+            # It opened when the recent mean was especially low, so that the true mean is probably
+            # higher, by about a standard error. Without this correction, a mean that stays at 0.85
+            # would look like one that fell to 0.8 and recovered.
             spread = math.sqrt(max(self.mean * (1 - self.mean), 0.01) / self.over)
             nearer = (self.limit + min(self.limit - 0.01, self.mean + spread)) / 2
             self.back = Evidence(limit=1 - nearer)
@@ -109,7 +110,7 @@ class Watch(msgspec.Struct, kw_only=True):
 
 
 OPENS = 100_000.0
-"""On average at most one alert opens by chance in so many values, also where the true mean is just
-the limit; where it is 0.02 above, it is one in some millions."""
+"""On average at most one alert opens by chance in so many values, even if the true mean equals the
+limit; if it is 0.02 above the limit, one in some millions."""
 CLOSES = 10_000.0
-"""A mean that stays at 0.85 where 0.9 is the limit opens and closes some once in 10,000 values."""
+"""If the mean stays at 0.85 and the limit is 0.9, an alert closes about once in 10,000 values."""

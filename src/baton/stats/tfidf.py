@@ -16,23 +16,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 Vector = dict[int, float]
-"""The weight of each word, by the number of the word; what is 0 is left out."""
+"""The weight of each word, by the number of the word; weights of 0 are left out."""
 
-# Words of two letters or more: single letters, numbers and signs are in nearly all texts and tell
-# nothing. Chinese, Japanese and Thai put no spaces between words: two neighbouring letters stand
-# for a word there, as usual in retrieval.
+# Words of two letters or more: single letters, numbers and signs are in nearly all texts and do not
+# distinguish them. Chinese, Japanese and Thai have no spaces between words: there, two neighbouring
+# letters are used as a word, as usual in retrieval.
 _UNSPACED = "\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(rf"[{_UNSPACED}]{{2,}}|(?:(?![{_UNSPACED}])[^\W\d_]){{2,}}")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _ENDINGS = ("edly", "ing", "ies", "ed", "es", "ly", "s")
 _LONGEST = 60
-"""Letters of a word: a base64 text is none, and would be its own key."""
+"""The maximum letters of a word; longer strings, such as base64, are ignored."""
 
 
 def words(text: str, stop: Collection[str] = ()) -> list[str]:
     """Return the words of a text in lower case and without the most common endings.
 
-    ``stop`` are words to leave out, as they are written.
+    ``stop`` are words to leave out, in the form before endings are removed.
     """
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
@@ -58,7 +58,7 @@ class TfIdf(msgspec.Struct, frozen=True, kw_only=True):
     idf: list[float]
 
     def vector(self, terms: Iterable[str]) -> Vector:
-        """Return the vector of a text, given by its words; words that are unknown have none."""
+        """Return the vector of a text from its words; unknown words are ignored."""
         counts = Counter(number for term in terms if (number := self.number.get(term)) is not None)
         raw = {number: (1 + math.log(n)) * self.idf[number] for number, n in counts.items()}
         length = math.sqrt(math.fsum(weight * weight for weight in raw.values()))
@@ -66,12 +66,12 @@ class TfIdf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit(texts: Sequence[Sequence[str]], *, least: int = 1, most: int | None = None) -> TfIdf:
-    """Weigh the words of some texts, each given by its words.
+    """Compute the weights of the words of some texts.
 
     Args:
-        texts: the words of each.
-        least: leave out words that are in fewer texts.
-        most: keep only so many words, those that are in most texts.
+        texts: the words of each text.
+        least: leave out words that occur in fewer texts.
+        most: keep only this number of words, those that occur in the most texts.
     """
     among = Counter(term for text in texts for term in set(text))
     kept = [term for term, df in among.items() if df >= least]

@@ -132,7 +132,7 @@ def test_every_job_is_json_and_holds_no_trace(
         (["--workers", "2"], "--workers goes with --backend (local, ray)"),
         (["--backend", "local", "--workers", "0"], "--workers: "),
         (["--backend", "nowhere:make"], "no module `nowhere`"),
-        (["--backend", "local", "--dry-run"], "--dry-run reads the traces here"),
+        (["--backend", "local", "--dry-run"], "--dry-run reads the traces on this machine"),
     ],
 )
 def test_a_wrong_backend_stops_the_run(
@@ -153,7 +153,7 @@ def test_a_limit_of_a_judge_is_refused_as_no_worker_could_keep_it(
     (tmp_path / "c.yaml").write_text(f"evaluators: [task_completion]\n{judge}")
     outcome = baton("score", "t.jsonl", "-c", "c.yaml", "--backend", "local")
     assert outcome.code == 2
-    assert "limits of a judge (`max_cost`, `max_calls`) do not go with a backend" in outcome.err
+    assert "limits of a judge (`max_cost`, `max_calls`) do not work with a backend" in outcome.err
 
 
 def test_a_config_may_name_the_backend(baton: Baton, tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def evaluate_on(
         raise InputError("some cases restart the agents' server: play them without a backend")
     if options.fail_fast or options.max_agent_cost is not None:
         both = f"{option('fail_fast')} and {option('max_agent_cost')}"
-        raise InputError(f"{both} do not go with a backend")
+        raise InputError(f"{both} do not work with a backend")
     planned = len(dataset) * options.repeat
     done = finished_slots(to.kept)
     jobs = (
