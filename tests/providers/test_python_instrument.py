@@ -90,7 +90,7 @@ def test_the_answer_is_what_the_function_returned_and_the_input_what_was_sent(pl
 def test_where_the_function_returns_nothing_the_answer_is_what_the_spans_tell(play: Play) -> None:
     spoken, silent = play("silent", case("say", id="a"), case("nothing", id="b"))
     assert texts(seen(spoken)) == ["Said."]
-    assert silent.error == "turn 1: the function returned nothing, and its spans hold no answer"
+    assert silent.error == "turn 1: the function returned nothing, and its spans have no answer"
 
 
 def test_the_turns_of_a_case_are_one_trace_and_the_session_lasts(play: Play) -> None:

@@ -164,7 +164,7 @@ def test_conversations_of_the_server_are_scored(
         ),
         (
             {"agent": "support", "dataset": [{"name": "../x.yaml", "content": ""}]},
-            "the name of a recording is that of a file",
+            "the name of a recording is a file name",
         ),
     ],
 )

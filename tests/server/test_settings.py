@@ -69,7 +69,7 @@ def test_a_wrong_value_is_reported(tmp_path: Path, text: str, line: int | None, 
     [
         ("rey", "unknown backend `rey`"),
         ("{type: local, workrs: 2}", "did you mean `workers`"),
-        ("own:backend", "rescores have the backends local and ray"),
+        ("own:backend", "the backends for rescores are local and ray"),
     ],
 )
 def test_a_wrong_backend_is_reported_at_the_start(tmp_path: Path, stated: str, what: str) -> None:
@@ -103,7 +103,7 @@ def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Pa
 
     assert change("quiet: 2\nport: 2\n", 1)
     assert (live.now.quiet, live.now.port, live.now.host) == (2.0, 1, "::1")
-    assert told == ["changed only with a restart: port"]
+    assert told == ["these changes need a restart: port"]
     assert not change("quite: 3\n", 2)
     assert live.now.quiet == 2.0
     assert "did you mean `quiet`" in told[1]
@@ -111,7 +111,7 @@ def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Pa
     assert len(told) == 2
     assert not change("quiet: 2\nport: 1\nprojects: [a]\nidentity_rights: [admin]\n", 3)
     assert (live.now.projects, live.now.identity_rights) == ([], ["read", "review"])
-    assert told[2] == "changed only with a restart: identity_rights, projects"
+    assert told[2] == "these changes need a restart: identity_rights, projects"
 
 
 def test_agents_and_folders_of_the_start_join_those_of_the_file(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_rubric_is_tried_on_chosen_dispatches_beside_what_was_said_before(stor
         assert (trial.changed, trial.quality) == (1, None)
         two = TrialRequest(text=TEXT, on="chosen", things=[(1, "d1"), (2, "nothing")])
         trial = finished(store, settings, start_trial(store, 1, "kim", two, settings, START))
-    assert [one.trouble for one in trial.answers] == [None, "the rubric is not about it"]
+    assert [one.trouble for one in trial.answers] == [None, "the rubric does not apply to it"]
 
 
 def test_labels_of_other_choices_are_not_compared(store: Store) -> None:

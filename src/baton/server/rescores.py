@@ -1,7 +1,7 @@
-"""Requested rescores: over the API, for a worker, or by the command line.
+"""Manages requested rescores: those of the API, which a worker runs, and of the command line.
 
-A store runs one at a time. An interrupted one continues where it stopped: the server restarts it by
-itself, the command line when the command is repeated.
+A store runs one rescore at a time. An interrupted one continues where it stopped: the server
+restarts it itself, the command line when the command is repeated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .store import Store, open_store
 
 LOG = logging.getLogger("baton.server")
 _ATTEMPTS = 3
-"""Maximum starts without progress; after that a rescore has failed."""
+"""Maximum number of starts without progress; then the rescore has failed."""
 _WRONG = 2
 """The exit code for errors that a retry cannot solve."""
 _NICE = 15
@@ -42,7 +42,7 @@ _NICE = 15
 def ask(
     store: Store, project: int, by: str | None, request: RescoreRequest, settings: Settings
 ) -> Rescore:
-    """Record that a rescore is asked for; ``by`` is ``None`` if it is done by who asks.
+    """Store a request for a rescore; ``by`` is ``None`` if the caller runs it itself.
 
     Raises:
         InputError: there is no such rule, or the filter is wrong.
@@ -83,7 +83,7 @@ def rescore_of(store: Store, project: int, number: int) -> Rescore:
 def rescores_of(
     store: Store, project: int, limit: int = 200, number: int | None = None
 ) -> list[Rescore]:
-    """Return rescores, the latest first; with what of each still waits for a judge."""
+    """Return rescores, the latest first, with the number of questions that wait for a judge."""
     query = select(rescore).where(rescore.c.project == project)
     if number is not None:
         query = query.where(rescore.c.id == number)
@@ -122,7 +122,7 @@ def _shown(row: Mapping[str, Any], waiting: int) -> Rescore:
 def alone(store: Store, settings: Settings) -> Iterator[bool]:
     """Become the only process that rescores in a store, if possible; return whether it worked.
 
-    Rescores that were begun and have not ended are marked as stopped: their process was killed.
+    Unfinished rescores are marked as stopped, because their process was killed.
     """
     with ExitStack() as opened:
         if store.is_postgresql:
@@ -131,7 +131,7 @@ def alone(store: Store, settings: Settings) -> Iterator[bool]:
                 connection = opened.enter_context(store.index.connect())
                 connection.execution_options(isolation_level="AUTOCOMMIT")
                 is_alone = bool(connection.execute(lock).scalar())
-            # The lock is that of the connection, and would go back into the pool with it.
+            # The lock belongs to the connection, and would go back into the pool with it.
             opened.callback(connection.invalidate)
             unlock = text("SELECT pg_advisory_unlock(hashtext('baton rescore'))")
             opened.callback(_tried, connection, unlock)
@@ -162,7 +162,7 @@ def _tried(connection: Connection, statement: TextClause) -> None:
 def projects_of(
     store: Store, settings: Settings, request: RescoreRequest, project: str | None
 ) -> list[str]:
-    """Return the projects that are meant: the one that is named, or all that the rule is for.
+    """Return the named project, or all projects of the rule.
 
     Raises:
         InputError: there is no such rule or project, or the filter is wrong.
@@ -196,12 +196,12 @@ def rescore_here(
     """Rescore now, in this process; an identical request that was stopped continues.
 
     Raises:
-        InputError: there is no such rule, the filter is wrong, or another rescore is under way.
-        Unavailable: the store is away for a long time; it continues when this is called again.
+        InputError: there is no such rule, the filter is wrong, or another rescore is running.
+        Unavailable: the store is not available for a long time; call this again to continue.
     """
     with alone(store, settings) as is_alone:
         if not is_alone:
-            raise InputError("another rescore of this store is under way: try again when it ended")
+            raise InputError("another rescore of this store is running: try again later")
         same = select(rescore.c.id).where(
             rescore.c.project == project,
             rescore.c.by.is_(None),
@@ -235,7 +235,7 @@ class _Task(NamedTuple):
 
 
 class _Running(NamedTuple):
-    """A rescore in its process, and what lets others do the next one."""
+    """A rescore in its process, and the lock to release at the end."""
 
     number: int
     apart: Apart
@@ -266,7 +266,7 @@ class Rescores:
                 error = answer.get("error")
                 if answer.get("exit_code") == _WRONG:
                     _set(self._store, one.number, state="failed", error=error, ended=now)
-                elif error is not None:  # it is tried again
+                elif error is not None:  # it will be tried again
                     LOG.warning("rescore %d: %s", one.number, error)
             return True
         waiting = select(rescore.c.id, rescore.c.attempts).where(
@@ -283,7 +283,7 @@ class Rescores:
                 return False
             if row.attempts >= _ATTEMPTS:
                 message = (
-                    f"it ended {_ATTEMPTS} times at the same place, perhaps for lack of memory"
+                    f"it crashed {_ATTEMPTS} times at the same place, maybe due to lack of memory"
                 )
                 _set(self._store, row.id, state="failed", error=message, ended=now)
                 return True
@@ -293,7 +293,7 @@ class Rescores:
         return False
 
     def stop(self) -> None:
-        """End what runs; it continues with the next start."""
+        """Stop the running rescore; it continues after the next start."""
         one, self._running = self._running, None
         if one is None:
             return

@@ -1,8 +1,9 @@
-"""Rescores: a rule is applied to stored conversations.
+"""Rescores: applies a rule to stored conversations.
 
-Conversations are read here, the newest first, scored by the workers of a backend
-(:mod:`baton.runner.backends`) with the function that scores what arrives, and written here: some of
-them in a transaction, with the place to continue from. What needs a judge goes into its queue.
+This process reads conversations, the newest first. The workers of a backend
+(:mod:`baton.runner.backends`) score them with the function that also scores arriving ones. This
+process writes the scores: several conversations per transaction, with the cursor to continue from.
+Scores that need a judge go into the queue of judges.
 """
 
 from __future__ import annotations
@@ -43,28 +44,28 @@ T = TypeVar("T")
 _PAGE = 200
 """The number of conversations to look up together."""
 _AT_ONCE = 50
-"""Conversations that are scored and written together: others wait for a transaction to end."""
+"""Conversations that are scored and written together: other writers wait for a transaction."""
 _WEIGHT = 2000
-"""Spans, runs and dispatches of these at most, about a megabyte."""
+"""The maximum number of their spans, runs and dispatches together, about a megabyte."""
 _PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
-"""Seconds between attempts while the store is away."""
+"""Seconds between attempts while the store is not available."""
 _LONGEST_REST = 1.0
 """Maximum seconds of the pause after a transaction, which is as long as the transaction."""
 _BEHIND = 1.0
-"""Seconds that a body waits to be read where reading keeps up."""
+"""If a body waits longer in the inbox (seconds), reading does not keep up with receiving."""
 _LONGEST_WAIT, _LOOK = 2.0, 0.2
-"""Seconds that are waited for it to keep up again, each time; and between two looks."""
+"""Maximum seconds of a pause until reading keeps up again, and seconds between two checks."""
 _OF_JUDGES = ("model", "samples", "temperature")
-"""What of a judge decides how scores were made; see ``made_by`` of rules."""
+"""The settings of a judge that decide about scores; see ``made_by`` of rules."""
 _UNDIGESTED = 60
-"""Letters of an id that rows hold as they are; see :func:`baton.server.rows.narrow`."""
+"""Letters of an id that rows contain unchanged; see :func:`baton.server.rows.narrow`."""
 
 
 class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Which rule is applied, and to which conversations: by default to all.
+    """The rule to apply, and to which conversations: by default to all.
 
-    ``since`` and ``until`` are dates or times (RFC 3339) between which they started, ``filter`` is
-    one over conversations, as lists have it.
+    ``since`` and ``until`` limit their start (dates or RFC 3339 times); ``filter`` is a filter as
+    for lists of conversations.
     """
 
     rule: str
@@ -88,7 +89,7 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         Raises:
             InputError: the project has no such rule, or the filter or a time is wrong.
         """
-        _ = self.chosen  # raises for what is wrong with it
+        _ = self.chosen  # raises if the filter is wrong
         rules = settings.live_rules
         rule = rules.named(self.rule)
         if rule is None or rule.spec.project not in (None, project):
@@ -98,12 +99,12 @@ class RescoreRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Counts(msgspec.Struct, kw_only=True):
-    """The result of conversations, so far.
+    """The counts of a rescore so far.
 
-    ``conversations`` were examined; ``asked`` are those of which judges are asked something. Left
-    out are ``deleted`` ones, whose records retention deleted, ``moved`` ones, which a late span
-    changed meanwhile and which are scored as they arrive, ``untold`` ones of which is unknown which
-    rules their program named, and ``failed`` ones, which could not be scored.
+    ``conversations`` counts the examined ones, ``asked`` those that judges are asked about. These
+    conversations are left out: ``deleted`` ones (retention deleted the record), ``moved`` ones (a
+    late span changed them meanwhile, and they are scored as they arrive), ``untold`` ones (it is
+    unknown which rules their program named), and ``failed`` ones (they could not be scored).
     """
 
     conversations: int = 0
@@ -117,7 +118,7 @@ class Counts(msgspec.Struct, kw_only=True):
 
 
 class _SentRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker makes a rule of; keys and addresses of judges are not among it."""
+    """The data from which a worker makes a rule; without keys and addresses of judges."""
 
     baton: str
     folder: str
@@ -127,7 +128,7 @@ class _SentRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Sent(msgspec.Struct, kw_only=True):
-    """A conversation on its way to a worker; ``failed`` is what other rules failed of it."""
+    """A conversation for a worker; ``failed`` are the scores that other rules failed."""
 
     id: int
     version: int
@@ -139,7 +140,7 @@ class _Sent(msgspec.Struct, kw_only=True):
 
 
 class _Batch(msgspec.Struct, kw_only=True):
-    """Some conversations; ``cursor`` is behind the last of them, ``counts`` those left out."""
+    """Conversations to score; ``cursor`` is after the last one, ``counts`` has those left out."""
 
     rule: _SentRule
     conversations: list[_Sent]
@@ -149,9 +150,9 @@ class _Batch(msgspec.Struct, kw_only=True):
 
 
 class _Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The scores of a conversation; without ``rows`` the rule leaves it out, or there is an error.
+    """The scores of a conversation; no ``rows`` if the rule leaves it out or after an error.
 
-    ``unsettled`` is what a judge has to be asked about.
+    ``unsettled`` are the questions for a judge.
     """
 
     rows: list[dict[str, Any]] | None = None
@@ -160,7 +161,7 @@ class _Answer(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class _Answers(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The result of a batch, in its order; a ``fault`` is of the worker."""
+    """The results of a batch, in its order; ``fault`` is an error of the worker itself."""
 
     answers: list[_Answer] = []
     fault: str | None = None
@@ -191,7 +192,7 @@ class RescoreWorker:
 def _rule_of(sent: _SentRule) -> Rule:
     if sent.baton != __version__:
         raise InputError(f"Baton is {__version__} here, and {sent.baton} where it was started")
-    os.chdir(sent.folder)  # where paths in rules start, also on other machines
+    os.chdir(sent.folder)  # paths in rules start here, also on other machines
     stated = {"rules": [sent.rule], "judges": sent.judges}
     return read_rules(None, stated, file=sent.file).rules[0]
 
@@ -200,7 +201,7 @@ def _answer(rule: Rule, sent: _Sent, now: float) -> _Answer:
     origin = Origin(service=sent.service, versions=sent.versions, open=sent.open)
     try:
         scored = score_rule(decode(sent.body), rule, origin, sent.failed, now=now)
-    except Exception as error:  # noqa: BLE001 - it is noted, and others go on
+    except Exception as error:  # noqa: BLE001 - it is recorded, and the others continue
         return _Answer(error=crash(error))
     if scored is None:
         return _Answer()
@@ -208,7 +209,7 @@ def _answer(rule: Rule, sent: _Sent, now: float) -> _Answer:
 
 
 def _read_answers(text: bytes) -> _Answers:
-    """Read a worker's answers; raises InputError if it cannot work."""
+    """Decode a worker's answers; raises InputError if the worker cannot work."""
     answers = msgspec.json.decode(text, type=_Answers)
     if answers.fault is not None:
         raise InputError(f"a worker cannot work: {answers.fault}")
@@ -222,14 +223,14 @@ def run_rescore(
     backend: Mapping[str, Any],
     tell: Callable[[Counts], None] = lambda _: None,
 ) -> Counts:
-    """Run a rescore, or continue an interrupted one; returns its total result.
+    """Run a rescore, or continue an interrupted one; return its total counts.
 
     If the rule was changed in between, the rescore starts again. ``tell`` is called with the
     progress after each transaction.
 
     Raises:
-        InputError: there is no such rule any more, or workers cannot work.
-        Unavailable: the store is away for a long time.
+        InputError: the rule no longer exists, or workers cannot work.
+        Unavailable: the store is not available for a long time.
     """
     of = select(rescore).where(rescore.c.id == number)
     with store.read() as connection:
@@ -251,7 +252,7 @@ def run_rescore(
             began = time.monotonic()
             counts = _patiently(lambda: run.keep(done.job, answers, done.lost, counts))  # noqa: B023
             tell(counts)
-            # Others write as well: with SQLite one at a time, and whoever waits is not next.
+            # SQLite has one writer at a time and no queue: the pause lets others write.
             time.sleep(min(time.monotonic() - began, _LONGEST_REST))
             stuck = _give_way(store, stuck)
     _note(store, project, number, state="done", ended=time.time())
@@ -259,10 +260,10 @@ def run_rescore(
 
 
 def _give_way(store: Store, stuck: float | None) -> float | None:
-    """Wait a moment while arriving bodies are not read as fast as they come.
+    """Wait a moment if bodies arrive faster than they are read.
 
-    ``stuck`` is the arrival time of a body that was waited for in vain, and the current one is
-    returned: if no server is running, waiting bodies are never read.
+    ``stuck`` is the arrival time of a body that was not read during an earlier wait, and is not
+    waited for again: if no server is running, bodies are never read. Returns the new value.
     """
     until = time.monotonic() + _LONGEST_WAIT
     oldest = None
@@ -321,7 +322,7 @@ class _Run:
         )
 
     def batches(self, chosen: Filter, cursor: str | None) -> Iterator[_Batch]:
-        """Yield what is to be scored, as far as it is asked for."""
+        """Yield the conversations to score in batches, each when it is requested."""
         while True:
             rows = _patiently(lambda: self._page(chosen, cursor))  # noqa: B023
             some: list[RowMapping] = []
@@ -394,7 +395,10 @@ class _Run:
     def _failed_by_others(
         self, connection: Connection, versions: Mapping[int, int]
     ) -> dict[int, list[dict[str, Any]]]:
-        """Return what other rules failed, by conversation: beyond its sample a rule scores that."""
+        """Return the scores that other rules failed, by conversation.
+
+        A rule also scores these outside of its sample.
+        """
         names = ("conversation", "version", "rule", "status", "unit", "subject")
         query = select(*(score.c[name] for name in names)).where(
             score.c.project == self._project,
@@ -412,7 +416,7 @@ class _Run:
     def keep(
         self, batch: _Batch, answers: Sequence[_Answer] | None, lost: str, before: Counts
     ) -> Counts:
-        """Write the result of a batch; all of it or nothing. Returns the counts with it."""
+        """Write the results of a batch in one transaction; return the new counts."""
         counts = msgspec.structs.replace(before)
         for name in counts.__struct_fields__:
             setattr(counts, name, getattr(counts, name) + getattr(batch.counts, name))

@@ -49,7 +49,7 @@ class Reading(NamedTuple):
     """A record to be turned into rows.
 
     ``traces`` are the ids of the traces whose spans it was read from, none for an uploaded record.
-    ``seen`` is when the last of it arrived. ``agent_versions`` are by the name of the agent.
+    ``seen`` is when its last span arrived. ``agent_versions`` are by the name of the agent.
     ``scores`` are rows of ``score`` without project, conversation and version; ``waiting`` names
     the rules whose judges have to be asked. ``named_rules`` are those that its program named.
     """
@@ -69,15 +69,15 @@ class Reading(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The id of the record, as rows hold it."""
+        """The id of the record, as in rows."""
         return narrow(self.trace.id)
 
 
 def narrow(text: str) -> str:
-    """Return a name as an indexed column holds it: short, and without the letter zero.
+    """Return a name for an indexed column: short, and without NUL characters.
 
-    PostgreSQL keeps no zero in a text, and no more than 2,700 bytes in an index. The end of what is
-    longer is its hash, so that two long names stay two.
+    PostgreSQL allows no NUL in a text and at most 2,700 bytes in an index. The end of a longer
+    name is replaced by its hash, so that two long names stay different.
     """
     if len(text) <= _SHORT and "\0" not in text:
         return text
@@ -89,11 +89,11 @@ def narrow(text: str) -> str:
 
 
 _SHORT, _NARROW = 60, 240
-"""Letters that certainly are few bytes; bytes of a name, of which an index has up to six."""
+"""Letters that are certainly few bytes; the maximum bytes of a name (an index has up to six)."""
 
 
 def upsert(connection: Connection, table: Table) -> Any:
-    """Begin an ``INSERT ... ON CONFLICT``; both databases have it, each with its own class."""
+    """Return an ``INSERT ... ON CONFLICT``, which has a different class for each database."""
     postgresql_ = connection.dialect.name == "postgresql"
     return (postgresql.insert if postgresql_ else sqlite.insert)(table)
 
@@ -101,7 +101,7 @@ def upsert(connection: Connection, table: Table) -> Any:
 def add_up(
     connection: Connection, table: Table, keys: Sequence[str], rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Add rows of sums to those that are stored under the same keys."""
+    """Add rows of sums to the stored rows with the same keys."""
     if not rows:
         return
     added = upsert(connection, table)
@@ -127,11 +127,11 @@ def write(
     traces: Iterable[str] = (),
     unchanged: Iterable[str] = (),
 ) -> list[Place]:
-    """Write conversations that were read, each with what depends on it.
+    """Write conversations that were read, with their rows and sums.
 
-    ``traces`` are all that were examined: a conversation of some of them whose id is neither that
-    of a record nor in ``unchanged`` is deleted, and what people said of it goes to the one that has
-    its spans now. Returns the places of records that nothing names any more.
+    ``traces`` are all that were examined. A stored conversation of these traces is deleted if its
+    id is neither that of a new record nor in ``unchanged``; its labels move to the conversation
+    that has its spans now. Returns the places of records that are no longer used.
     """
     by_key = {reading.key: reading for reading in readings}
     before = _stored(connection, project, by_key, traces)
@@ -144,7 +144,7 @@ def write(
     successors = _successors(connection, project, vanished, by_key)
     for table in (run, dispatch, conversation_trace):
         _delete(connection, table, project, old)
-    for some in slices(old):  # no judge is asked about a version that is no longer there
+    for some in slices(old):  # no judge is asked about a version that no longer exists
         waits = judging.c.conversation.in_(some) & (judging.c.state != "done")
         connection.execute(delete(judging).where(judging.c.project == project, waits))
     made = [_conversation_row(project, reading, now) for reading in by_key.values()]
@@ -201,7 +201,7 @@ def write(
 
 
 def slices(ids: Iterable[Any]) -> Iterable[list[Any]]:
-    """Cut a list: databases have a limit of variables in a statement."""
+    """Split a list, because databases limit the number of variables in a statement."""
     listed = list(ids)
     return (listed[at : at + 500] for at in range(0, len(listed), 500))
 
@@ -217,7 +217,8 @@ def _stored(
 ) -> dict[str, Row]:
     """Return the rows of conversations with these keys, or with spans of these traces, by key.
 
-    They are locked: scores that a judge or a rescore adds meanwhile would stay in the sums.
+    The rows are locked, because scores that a judge or a rescore adds meanwhile would stay in the
+    sums.
     """
     rows: dict[str, Row] = {}
     query = (
@@ -264,7 +265,7 @@ def _successors(
     vanished: Sequence[Row],
     by_key: Mapping[str, Reading],
 ) -> dict[str, str]:
-    """Return the key of the conversation that has the spans of each vanished one now."""
+    """Return, for each vanished conversation, the key of the one that has its spans now."""
     owner = {id_: key for key, reading in by_key.items() for id_ in reading.traces}
     found: dict[str, str] = {}
     for row in vanished:
@@ -281,7 +282,7 @@ def _successors(
 def _write_conversations(
     connection: Connection, project: int, made: Sequence[Row], before: Mapping[str, Row]
 ) -> dict[str, int]:
-    """Write rows of conversations, each with its next version; returns their numbers by key."""
+    """Write rows of conversations, each with its next version; return their numbers by key."""
     new: list[Row] = []
     ids: dict[str, int] = {}
     changed: list[Row] = []
@@ -346,7 +347,7 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
 
 
 _MOST_AGENTS = _MOST_RULES = 100
-"""Agents and rules that a row names; the record has all agents."""
+"""The maximum number of agents and rules in a row; the record has all agents."""
 
 
 def _rows_of(reading: Reading, of: Row, row: Row) -> tuple[list[Row], list[Row]]:
@@ -419,7 +420,7 @@ def _untold(trace: Trace, made: Dispatch) -> str | None:
 
 
 def give_verdicts(dispatches: Sequence[Row], scores: Sequence[Row]) -> None:
-    """Put the worst status of the scores about each dispatch into its row."""
+    """Set the verdict of each dispatch's row: the worst status of its scores."""
     by_dispatch: dict[str, list[Any]] = defaultdict(list)
     for each in scores:
         if each["dispatch"] is not None:
@@ -435,9 +436,9 @@ def _name(text: str | None) -> str | None:
 
 
 def _time(at: float | None, seen: float) -> float | None:
-    """Return a time for lists and sums: never after its span arrived.
+    """Return a time for lists and sums, limited to the arrival of its span.
 
-    A clock that runs ahead would put a conversation on top of all lists until that time comes.
+    With a clock that is ahead, a conversation would be on top of all lists until that time.
     """
     if at is None or not math.isfinite(at) or at < 0:
         return None
@@ -445,7 +446,7 @@ def _time(at: float | None, seen: float) -> float | None:
 
 
 def _count(value: int | None) -> int | None:
-    """Return a count that sums of millions of rows have room for."""
+    """Return a count, limited so that sums of millions of rows cannot overflow."""
     return None if value is None else max(0, min(value, 10**12))
 
 
@@ -500,7 +501,7 @@ DAY = 86_400
 
 
 class Sums:
-    """What conversations add to the sums by hour and day, or subtract from them."""
+    """Collects what conversations add to the sums by hour and day, or subtract from them."""
 
     def __init__(self) -> None:
         self._by_key: dict[_Key, dict[str, float]] = defaultdict(lambda: dict.fromkeys(FIGURES, 0))
@@ -510,7 +511,7 @@ class Sums:
         self._traffic = Traffic()
 
     def conversation(self, of: Mapping[Any, Any], sign: int) -> None:
-        """Add the row of a conversation, or take it out as it was added."""
+        """Add the row of a conversation, or subtract it as it was added."""
         began = of["started"]
         sums = self._conversations[NO_DAY if began is None else int(began // DAY)]
         sums["count"] += sign
@@ -559,7 +560,7 @@ class Sums:
             self._one(sign, started, row, "", status, figures)
         for row in scores:
             if not row.get("sampled", True):
-                continue  # it was chosen for having failed, and would make rates look worse
+                continue  # scored because another rule failed: it would make rates look worse
             value = row["value"]
             figures = {
                 "value_sum": value or 0.0,
@@ -609,7 +610,7 @@ def _add_sums(
     keys: Sequence[str],
     sums: Mapping[Any, dict[str, float]],
 ) -> None:
-    """Add sums to those that are stored, and delete what is of nothing any more."""
+    """Add sums to the stored ones, and delete rows without any conversation left."""
     rows = [
         {"project": project, **dict(zip(keys, key, strict=True)), **figures}
         for key, figures in sorted(sums.items())
@@ -625,10 +626,10 @@ def _add_sums(
 
 
 class Traffic:
-    """Dispatches that conversations give to the rates of issues, or take out of them.
+    """Collects the dispatches that conversations add to the rates of issues, or remove from them.
 
-    By edge, version and model; and by five minutes, as an outage hits many agents at once. What
-    returns is not its own dispatch.
+    They are counted by edge, version and model; and by five minutes, as an outage affects many
+    agents at once. Returns are not counted.
     """
 
     def __init__(self) -> None:
@@ -636,7 +637,7 @@ class Traffic:
         self._slots: dict[int, int] = defaultdict(int)
 
     def add(self, dispatches: Sequence[Row], sign: int, began: float) -> None:
-        """Add rows of dispatches, or take them out; ``began`` is when their conversation did."""
+        """Add or subtract rows of dispatches; ``began`` is the start of their conversation."""
         for row in dispatches:
             if row["kind"] == "return" or row["untold"] == "to":
                 continue
@@ -665,5 +666,5 @@ class Traffic:
 
 
 EVERY_SLOT = -1
-"""The slot that holds the sums of all."""
+"""The slot with the total sums."""
 _EDGE = ("from_agent", "to_agent", "agent_version", "evaluator")

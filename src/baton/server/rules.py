@@ -30,29 +30,29 @@ _WITHIN: Mapping[On, tuple[str, ...]] = {
     "dispatch": ("dispatch", "run", "tool_call"),
     "tool_call": ("tool_call",),
 }
-"""What evaluators may be about that score what a rule is on."""
+"""The units of evaluators that a rule may have, by what the rule is on."""
 _PERIODS: Mapping[Period, str] = {"hour": "%Y-%m-%dT%H", "day": "%Y-%m-%d", "month": "%Y-%m"}
 _PERCENT = re.compile(r"\s*([\d.]+)\s*(%?)\s*")
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of what `server.yaml` may say."""
+    """Base of the types in `server.yaml`: unknown keys are errors."""
 
 
 class RuleEvaluator(EvaluatorSpec, kw_only=True):
-    """An evaluator as a config asks for it, and by its name the judge of `judges:` it asks."""
+    """An evaluator as in a config, and the name of its judge in `judges:`."""
 
     judge: str | None = None
 
 
 class Budget(_Strict, frozen=True, kw_only=True):
-    """What judges of a rule may cost in USD in a ``period``: an hour, day or month, by UTC."""
+    """The maximum cost of a rule's judges in USD per hour, day or month (UTC)."""
 
     cost_usd: Annotated[float, msgspec.Meta(gt=0)]
     per: Period = "day"
 
     def period(self, now: float) -> str:
-        """Name the period of a time: `2026-11-22T09`, `2026-11-22` or `2026-11`."""
+        """Return the name of the period: `2026-11-22T09`, `2026-11-22` or `2026-11`."""
         return datetime.fromtimestamp(now, UTC).strftime(_PERIODS[self.per])
 
     def next(self, now: float) -> float:
@@ -67,18 +67,18 @@ class Budget(_Strict, frozen=True, kw_only=True):
 
 
 class AlertSpec(_Strict, frozen=True, kw_only=True):
-    """When an alert opens, as a rule of a gate is written, and where its messages go."""
+    """When an alert opens, written like a rule of a gate, and where its messages go."""
 
     when: str
     to: Channel | list[Channel]
 
 
 class RuleSpec(_Strict, frozen=True, kw_only=True):
-    """A rule as it is written.
+    """A rule in `server.yaml`.
 
-    ``sample`` is a share of the conversations (``10 %`` or 0.1). A rule that is ``tagged`` is for
-    conversations whose program names it (``baton.otel.tag``), any other one for all of its
-    ``project``, and without one for every project. ``open`` scores conversations that continue.
+    ``sample`` is a share of the conversations (``10 %`` or 0.1). A ``tagged`` rule is only for
+    conversations whose program names it (``baton.otel.tag``). A rule is for all projects, or only
+    for ``project``. ``open``: it also scores conversations that are not complete yet.
     """
 
     name: str
@@ -96,8 +96,8 @@ class RuleSpec(_Strict, frozen=True, kw_only=True):
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` if none is asked.
 
-    ``made_by`` is a hash of what decides about scores, by evaluator: scores with another one were
-    made by other options, an earlier version, or another judge.
+    ``made_by`` has a hash of evaluator, options and judge for each evaluator: scores with another
+    hash were made with other options, another version, or another judge.
     """
 
     plan: Plan
@@ -113,9 +113,9 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DriftAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """Watches whether a judge still agrees with the distilled judge before it.
+    """Checks whether a judge still agrees with the distilled judge that answers before it.
 
-    ``file`` is the hash of the distilled judge, ``limit`` the share of its answers that may differ.
+    ``file`` is the hash of the distilled judge, ``limit`` the share of answers that may differ.
     """
 
     evaluator: str
@@ -125,7 +125,7 @@ class DriftAlert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The condition, as it is listed: of another file or limit it is another one."""
+        """The condition for lists; a new file or limit makes it a new condition."""
         return f"{DISTILLED} {self.evaluator} ({self.file}) differs > {self.limit:g}"
 
 
@@ -133,7 +133,7 @@ DISTILLED = "distilled judge of"
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """What is scored as it arrives; see :class:`RuleSpec`. ``sample`` is 0 to 1."""
+    """A checked rule for arriving conversations; see :class:`RuleSpec`. ``sample`` is 0 to 1."""
 
     name: str
     on: On
@@ -151,20 +151,20 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def made_by(self) -> str:
-        """A hash of what it scores and how; alerts and budgets have no part in it."""
+        """A hash of what it scores and how; without alerts and budgets."""
         spec = self.spec
         parts = [dict(part.made_by) for part in self.parts]
         return _hash([spec.on, spec.where, self.sample, spec.open, spec.tagged, parts])
 
     @property
     def budget(self) -> Budget | None:
-        """What its judges may cost."""
+        """The maximum cost of its judges."""
         return self.spec.budget
 
     def samples(self, conversation: str) -> bool:
-        """Return whether a conversation is in the sample: the same one for ever, and in every rule.
+        """Return whether a conversation is in the sample; the answer never changes.
 
-        What is in a sample of 10 % is also in one of 20 %, so that rules look at the same
+        A sample of 20 % contains the sample of 10 %, so that all rules score the same
         conversations.
         """
         if self.sample >= 1:
@@ -204,7 +204,7 @@ DEFAULT_RULES = (
         RuleEvaluator(type=each.type, optional=each.optional) for each in PROVEN_BY_RECORD
     ]),
 )  # fmt: skip
-"""The rules of a server that names none: what the record alone proves, which costs nothing."""
+"""The default rules: evaluators that only need the record, which cost nothing."""
 
 
 def read_rules(
@@ -218,15 +218,15 @@ def read_rules(
     """Read `rules:` and `judges:` of a `server.yaml`.
 
     Args:
-        document: the file, for the lines of problems; without one they have paths alone.
-        value: what it says, with environment variables put in. Without `rules:` the default ones
-            hold; an empty list is no rules.
-        written: what it says, with references: a key that is written out is refused.
-        channels: where alerts may go: the addresses that `alerts:` has.
+        document: the file, for the lines of problems; without it, problems only have paths.
+        value: its content, with the values of environment variables. Without `rules:` the default
+            rules are used; an empty list means no rules.
+        written: its content, with references to variables: a key that is written out is refused.
+        channels: the names of the addresses in `alerts:`.
         file: where paths of rules start, without a document.
 
     Raises:
-        InputError: everything that is wrong, with lines and the nearest names.
+        InputError: all problems, with lines and similar names.
     """
     value = value or {}
     document = document or Document(file, b"", "yaml").part(value, ())
@@ -245,7 +245,7 @@ def read_rules(
         faults: list[Problem] = []
         rule = _rule(spec, judges, folder, channels, faults)
         if spec.name in names:
-            faults.append(Problem(path="name", message=f"two rules are called `{spec.name}`"))
+            faults.append(Problem(path="name", message=f"two rules have the name `{spec.name}`"))
         names.add(spec.name)
         for fault in faults:
             path = f"rules[{index}]" + (f".{fault.path}" if fault.path else "")
@@ -262,7 +262,7 @@ def read_judges(stated: object) -> dict[str, JudgeSettings]:
     """Return the judges of `judges:`, by name.
 
     Raises:
-        InputError: everything that is wrong with them.
+        InputError: all their problems.
     """
     problems: list[Problem] = []
     document = Document("server.yaml", b"", "yaml").part({"judges": stated}, ())
@@ -372,7 +372,7 @@ def _planned(
     folder: Path,
     problems: list[Problem],
 ) -> tuple[list[PlannedEvaluator], list[str | None], list[dict[str, Any]]]:
-    """Plan the evaluators of a rule, one by one; say which judge each asks, and its options."""
+    """Return the evaluators of a rule, the name of each one's judge, and each one's options."""
     planned: list[PlannedEvaluator] = []
     asked: list[str | None] = []
     options: list[dict[str, Any]] = []
@@ -382,7 +382,7 @@ def _planned(
         place = f"evaluators[{index}]"
         named = each.judge if isinstance(each, RuleEvaluator) else None
         if _names_file_of_examples(_options_of(each)):
-            message = "a server shows the labels of the project: leave `file` and `project` out"
+            message = "a server uses the labels of the project: leave `file` and `project` out"
             problems.append(Problem(path=f"{place}.config.examples", message=message))
             continue
         try:
@@ -415,7 +415,7 @@ def _planned(
 
 
 def _options_of(asked: str | RuleEvaluator) -> dict[str, Any]:
-    """Return the options of an evaluator, as they are written."""
+    """Return the options of an evaluator, as written."""
     return asked.config if isinstance(asked, RuleEvaluator) else {}
 
 
@@ -452,7 +452,7 @@ def _judge_of(
     if named is not None and judges:
         message = f"`judges:` has no `{named}`; {suggestion(named, judges)}"
     elif judges:
-        message = f"`{evaluator}` asks a judge: write which, such as `judge: {next(iter(judges))}`"
+        message = f"`{evaluator}` asks a judge: name one, such as `judge: {next(iter(judges))}`"
     else:
         message = (
             f"`{evaluator}` asks a judge: name one under `judges:`, as `haiku: {{model: ...}}`"
@@ -477,7 +477,7 @@ def _alert(
     to = tuple(dict.fromkeys([spec.to] if isinstance(spec.to, str) else spec.to))
     for each in to:
         if each not in channels:
-            message = f"`alerts:` has no `{each}`: write where its messages go"
+            message = f"`alerts:` has no `{each}`: add the address for its messages"
             problems.append(Problem(path=f"{place}.to", message=message))
     try:
         when = read_condition(spec.when)
@@ -487,7 +487,7 @@ def _alert(
     names = {name: one.evaluator.name for one in planned for name in one.override_names}
     names |= {one.evaluator.name: one.evaluator.name for one in planned}
     if when.evaluator not in names:
-        message = f"`{when.evaluator}` is not asked for; {suggestion(when.evaluator, names)}"
+        message = f"the rule has no `{when.evaluator}`; {suggestion(when.evaluator, names)}"
         problems.append(Problem(path=f"{place}.when", message=message))
         return None
     return Alert(when=msgspec.structs.replace(when, evaluator=names[when.evaluator]), to=to)
@@ -508,14 +508,14 @@ def _below(place: str, problem: Problem) -> Problem:
 
 
 _RULES = "baton.rules"
-"""The attribute of spans or resources by which a program names rules: `baton.otel.tag`."""
+"""The attribute of spans or resources with the rules that a program names: `baton.otel.tag`."""
 _MOST_NAMED = 100
 
 
 def rules_named(*places: Mapping[str, Any]) -> set[str]:
     """Return the rules that attributes of a span or its resource name, see `baton.otel.tag`.
 
-    They are a list, or one text with commas, as `OTEL_RESOURCE_ATTRIBUTES` can write no list.
+    The value is a list, or a text with commas, because `OTEL_RESOURCE_ATTRIBUTES` has no lists.
     """
     named: set[str] = set()
     for attributes in places:
@@ -529,9 +529,9 @@ def rules_named(*places: Mapping[str, Any]) -> set[str]:
 
 
 def listed(rules: Rules, project: str | None = None) -> list[dict[str, Any]]:
-    """Return rules as plain data, all or those for a project: as they are written.
+    """Return rules as plain data, as they are written: all, or those for a project.
 
-    Addresses and keys of judges are not among it.
+    Addresses and keys of judges are not included.
     """
     rows = []
     for rule in rules.rules:

@@ -1,11 +1,10 @@
-"""The tables: what arrived (the inbox), and what is known of it (the index).
+"""The tables: received requests (the inbox), and what was read from them (the index).
 
-One definition for SQLite and PostgreSQL. Bodies of conversations are not here: they are in segments
-of a day (:mod:`baton.server.bodies`), and rows name their places. Every table but ``deletion`` and
-``web_secret`` has a ``project``; :mod:`baton.server.store` refuses a statement that does not name
-it.
+SQLite and PostgreSQL use the same definitions. Bodies of conversations are in daily files
+(:mod:`baton.server.bodies`); rows contain their places there. Every table except ``deletion`` and
+``web_secret`` has a ``project``; :mod:`baton.server.store` refuses statements that do not name it.
 
-Times are seconds since the epoch, UTC, as in the record. JSON is kept as text.
+Times are seconds since the epoch, UTC, as in the record. JSON is stored as text.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from sqlalchemy import (
 )
 
 INBOX = MetaData()
-"""What arrived. With SQLite it is a file of its own, so that receiving never waits for a worker."""
+"""Received requests. In SQLite a separate file, so that receiving never waits for workers."""
 INDEX = MetaData()
-"""What was read from it: narrow rows that lists and sums are made of."""
+"""What was read from the inbox: narrow rows for lists and sums."""
 
-_Id = BigInteger().with_variant(Integer, "sqlite")  # only INTEGER counts up by itself in SQLite
+_Id = BigInteger().with_variant(Integer, "sqlite")  # SQLite only increments INTEGER keys itself
 
 inbox = Table(
     "inbox",
@@ -43,19 +42,19 @@ inbox = Table(
     Column("sha256", LargeBinary(32), nullable=False),
     Column("received", Double, nullable=False),
     Column("kind", Text, nullable=False),  # traces, logs, recording
-    Column("form", Text, nullable=False),  # protobuf, json; of a recording its media type
-    Column("name", Text),  # of the file, for a recording
+    Column("form", Text, nullable=False),  # protobuf, json; for a recording its media type
+    Column("name", Text),  # the name of a recording's file
     Column("size", Integer, nullable=False),  # bytes, unpacked
     Column("body", LargeBinary),  # zstd; None once it was pruned
     Column("state", Text, nullable=False),  # new, done, failed
     Column("attempts", Integer, nullable=False, default=0),
-    # How often a worker started to read it alone and ended itself before that was done.
+    # How many workers started to read it alone and crashed before they finished.
     Column("begun", Integer, nullable=False, default=0),
     Column("error", Text),  # why it could not be read
     Column("reader", Text),  # the version of Baton that read it last
-    UniqueConstraint("project", "sha256"),  # the same body twice is kept once
+    UniqueConstraint("project", "sha256"),  # duplicate bodies are stored once
     Index("inbox_by_state", "state", "id"),
-    sqlite_autoincrement=True,  # `inbox_read` and logs name ids: none stands for two bodies
+    sqlite_autoincrement=True,  # `inbox_read` and logs contain ids, which must not be reused
 )
 
 project = Table(
@@ -72,7 +71,7 @@ api_key = Table(
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("name", Text, nullable=False),
-    Column("sha256", LargeBinary(32), nullable=False, unique=True),  # of the key: 32 random bytes
+    Column("sha256", LargeBinary(32), nullable=False, unique=True),  # hash of the key
     Column("rights", Text, nullable=False),  # comma-separated: ingest, read, review, run, admin
     Column("created", Double, nullable=False),
     Column("used", Double),
@@ -82,7 +81,8 @@ api_key = Table(
 inbox_read = Table(
     "inbox_read",
     INDEX,
-    # Written together with what was read, so that a kill between the two files reads nothing twice.
+    # Written in one transaction with the contents of the body: if the worker is killed before it
+    # marks the body in the inbox, another file in SQLite, the body is not read twice.
     Column("id", BigInteger, nullable=False),
     Column("project", Integer, nullable=False),
     PrimaryKeyConstraint("project", "id"),
@@ -98,13 +98,13 @@ trace = Table(
     Column("last_seen", Double, nullable=False),
     Column("spans", Integer, nullable=False),
     Column("logs", Integer, nullable=False),
-    Column("root", Boolean, nullable=False),  # a span without a parent came: it has ended
+    Column("root", Boolean, nullable=False),  # a span without a parent arrived: it has ended
     Column("changed", Boolean, nullable=False),  # spans arrived since it was read
-    Column("due", Double, nullable=False),  # when to look at it again
-    Column("read", Double),  # when its conversation was read last, and was complete
-    Column("shown", Double),  # when it was read last while it was open
+    Column("due", Double, nullable=False),  # when to check it again
+    Column("read", Double),  # when its conversation was last read as complete
+    Column("shown", Double),  # when its conversation was last read as open
     Column("error", Text),  # why its conversation could not be read
-    Column("reader", Text),  # the version of Baton that could not
+    Column("reader", Text),  # the version of Baton that could not read it
     PrimaryKeyConstraint("project", "trace_id"),
     Index("trace_by_due", "changed", "due"),
 )
@@ -119,17 +119,17 @@ Index(
 being_read = Table(
     "being_read",
     INDEX,
-    # Traces whose conversation a worker reads now. What is left by one that ended is read alone.
+    # Traces whose conversations are being read. Those that a crashed worker left are read alone.
     Column("project", Integer, nullable=False),
     Column("trace_id", Text, nullable=False),
-    Column("begun", Integer, nullable=False),  # workers that started to read it since it was read
+    Column("begun", Integer, nullable=False),  # workers that tried it since the last success
     PrimaryKeyConstraint("project", "trace_id"),
 )
 
 tie = Table(
     "tie",
     INDEX,
-    # What brings traces together: `trace:ID` for a link, `label:NAME` for a session.
+    # Keys that connect traces: `trace:ID` for a link, `label:NAME` for a session.
     Column("project", Integer, nullable=False),
     Column("trace_id", Text, nullable=False),
     Column("other", Text, nullable=False),
@@ -140,12 +140,12 @@ tie = Table(
 chunk = Table(
     "chunk",
     INDEX,
-    # Spans and log records of one trace as they came, in a body.
+    # Unchanged spans and log records of one trace, in a body.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("trace_id", Text, nullable=False),
-    Column("day", Text, nullable=False),  # the segment, YYYY-MM-DD, by the time of arrival
-    Column("place", BigInteger, nullable=False),  # in the segment
+    Column("day", Text, nullable=False),  # the daily file, YYYY-MM-DD, by the time of arrival
+    Column("place", BigInteger, nullable=False),  # the offset in the daily file
     Column("spans", Integer, nullable=False),
     Column("bytes", Integer, nullable=False),
     Index("chunk_by_trace", "project", "trace_id"),
@@ -158,17 +158,17 @@ conversation = Table(
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("key", Text, nullable=False),  # the id of its record: session, conversation or trace
-    Column("version", Integer, nullable=False),  # counts up each time it is read again
+    Column("version", Integer, nullable=False),  # incremented each time it is read again
     Column("state", Text, nullable=False),  # open, complete
     Column("source", Text, nullable=False),  # format of the source: otlp, claude, adk, ...
     Column("framework", Text),
     Column("service", Text),  # service.name of its resource
-    Column("agents", Text, nullable=False),  # JSON list, in start order, each once
+    Column("agents", Text, nullable=False),  # JSON list in start order, without duplicates
     Column("preview", Text),  # the first words of the first user message
-    Column("started", Double),  # by the spans
+    Column("started", Double),  # from the spans
     Column("ended", Double),
     Column("seen", Double, nullable=False),  # arrival of the last span, by this machine's clock
-    Column("read", Double, nullable=False),  # when this version was made
+    Column("read", Double, nullable=False),  # when this version was created
     Column("status", Text, nullable=False),  # of its last turn
     Column("turns", Integer, nullable=False),
     Column("runs", Integer, nullable=False),
@@ -177,18 +177,18 @@ conversation = Table(
     Column("input_tokens", BigInteger),
     Column("output_tokens", BigInteger),
     Column("cost_usd", Double),
-    Column("verdict", Text),  # the worst status of its scores; None: none
-    Column("failed", Integer, nullable=False, default=0),  # scores
-    Column("day", Text, nullable=False),  # of the body that holds the record
+    Column("verdict", Text),  # the worst status of its scores; None: no scores
+    Column("failed", Integer, nullable=False, default=0),  # number of failed scores
+    Column("day", Text, nullable=False),  # the daily file with the record
     Column("place", BigInteger, nullable=False),
     Column("gone", Boolean, nullable=False, default=False),  # retention deleted some of its spans
-    # JSON list of the rules that its program named; None: it was read before they were kept.
+    # JSON list of the rules that its program named; None: an older version did not store them.
     Column("named_rules", Text),
     UniqueConstraint("project", "key"),
     Index("conversation_by_day", "day"),
 )
 
-# Lists are in this order, even if the source has no times.
+# The order of lists, also for sources without times.
 _time = func.coalesce(conversation.c.started, conversation.c.seen)
 Index("conversation_by_start", conversation.c.project, _time, conversation.c.id)
 Index("conversation_by_verdict", conversation.c.project, conversation.c.verdict, _time)
@@ -206,7 +206,7 @@ conversation_trace = Table(
 run = Table(
     "run",
     INDEX,
-    # Of the current version only: runs and dispatches are copies of what the record says.
+    # Only for the current version: runs and dispatches are copies from the record.
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
     Column("id", Text, nullable=False),  # as in the record
@@ -223,7 +223,7 @@ run = Table(
     Column("tool_calls", Integer, nullable=False),
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("run_by_agent", "project", "agent", "started"),
-    # Has all that is read to see which versions an agent has: no row is looked up.
+    # Covers the query for the versions of an agent: no row has to be read.
     Index(
         "run_by_version",
         "project",
@@ -245,21 +245,21 @@ dispatch = Table(
     Column("turn", Integer, nullable=False),
     Column("from_agent", Text),  # None: the program or the user
     Column("to_agent", Text, nullable=False),
-    Column("agent_version", Text),  # of the receiver
+    Column("agent_version", Text),  # version of the receiver
     Column("kind", Text, nullable=False),
     Column("mode", Text, nullable=False),
     Column("basis", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("depth", Integer, nullable=False),
-    Column("started", Double),  # of the conversation where the source does not tell: lists need one
+    Column("started", Double),  # that of the conversation if unknown, because lists need one
     Column("ended", Double),
-    Column("input_tokens", BigInteger),  # of the runs it started
+    Column("input_tokens", BigInteger),  # those of the runs it started
     Column("output_tokens", BigInteger),
     Column("cost_usd", Double),
     Column("service", Text),
     Column("verdict", Text),  # the worst status of the scores about it
-    Column("model", Text),  # of the first of its runs that has one
-    Column("untold", Text),  # `from`, `to`: the source does not tell that agent; None: it does
+    Column("model", Text),  # the model of its first run with a known model
+    Column("untold", Text),  # `from` or `to`: the source does not name this agent; else None
     PrimaryKeyConstraint("project", "conversation", "id"),
     Index("dispatch_by_start", "project", "started"),
     Index("dispatch_by_target", "project", "to_agent", "started"),
@@ -272,23 +272,23 @@ dispatch = Table(
 score = Table(
     "score",
     INDEX,
-    # Rows are only added: a new version of a conversation has new scores, and the old ones stay.
-    # What a rescore found to be otherwise stays, too, and names that rescore.
+    # Rows are only added: a new version of a conversation gets new scores, and the old ones stay.
+    # Scores that a rescore replaced stay as well, with the number of the rescore.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
-    Column("version", Integer, nullable=False),  # of the conversation
+    Column("version", Integer, nullable=False),  # version of the conversation
     Column("rule", Text, nullable=False),
-    # False: beyond the sample of the rule, as another rule failed here. Rates leave it out.
+    # False: outside the sample of the rule, scored because another rule failed. Not in rates.
     Column("sampled", Boolean, nullable=False, default=True),
     Column("evaluator", Text, nullable=False),
     Column("type", Text, nullable=False),
     Column("evaluator_version", Text, nullable=False),
     Column("unit", Text, nullable=False),
-    Column("subject", Text, nullable=False),  # JSON list of ids of the record
-    Column("dispatch", Text),  # the dispatch it is about, if it is about one
+    Column("subject", Text, nullable=False),  # JSON list of ids in the record
+    Column("dispatch", Text),  # the scored dispatch, if it is one
     Column("from_agent", Text),
-    Column("to_agent", Text),  # of the dispatch, or the agent of the run
+    Column("to_agent", Text),  # the receiver of the dispatch, or the agent of the run
     Column("agent_version", Text),
     Column("status", Text, nullable=False),
     Column("value", Double),
@@ -298,12 +298,12 @@ score = Table(
     Column("details", Text, nullable=False),  # JSON
     Column("evidence", Text, nullable=False),  # JSON
     Column("judge", Text),  # JSON: model, rubric version, samples, tokens, cost
-    Column("cost_usd", Double),  # of judging
+    Column("cost_usd", Double),  # cost of judging
     Column("at", Double, nullable=False),
     Column("made_by", Text),  # hash of evaluator, options and judge; None: an earlier version's
-    # The rescore that added it: it says nothing new about the agents. None: scored as it arrived.
+    # The rescore that added it: no news about the agents. None: scored on arrival.
     Column("rescore", BigInteger),
-    Column("replaced_by", BigInteger),  # the rescore after which it no longer counts
+    Column("replaced_by", BigInteger),  # the rescore that replaced it
     Index("score_by_conversation", "project", "conversation", "version"),
     Index("score_by_evaluator", "project", "evaluator", "status", "at"),
     Index("score_by_rule", "project", "rule", "id"),
@@ -313,21 +313,21 @@ Index(
     score.c.project,
     score.c.finding,
     score.c.at,
-    # Few scores prove a fault.
+    # A small index, because few scores prove a fault.
     sqlite_where=score.c.finding.is_not(None),
     postgresql_where=score.c.finding.is_not(None),
 )
 
 
 def _sums() -> list[Column[Any]]:
-    """The columns of sums over dispatches and scores: what they are of, and figures."""
+    """Return the columns of sums over dispatches and scores: keys, and figures."""
     return [
         Column("from_agent", Text, nullable=False),  # empty: the program or the user
         Column("to_agent", Text, nullable=False),
         Column("agent_version", Text, nullable=False),  # empty: unknown
         Column("evaluator", Text, nullable=False),  # empty: the dispatches themselves
         Column("count", BigInteger, nullable=False),
-        Column("passed", BigInteger, nullable=False),  # of dispatches themselves: completed
+        Column("passed", BigInteger, nullable=False),  # for dispatches themselves: completed ones
         Column("failed", BigInteger, nullable=False),
         Column("errors", BigInteger, nullable=False),
         Column("skipped", BigInteger, nullable=False),
@@ -343,7 +343,7 @@ def _sums() -> list[Column[Any]]:
 rollup = Table(
     "rollup",
     INDEX,
-    # Sums by hour; they outlive what they are made of. A new version takes out the old one's.
+    # Sums by hour, which outlive their rows. A new version replaces the old one's part.
     Column("project", Integer, nullable=False),
     Column("hour", BigInteger, nullable=False),  # since the epoch, by the start of the dispatch
     *_sums(),
@@ -353,7 +353,7 @@ rollup = Table(
 rollup_day = Table(
     "rollup_day",
     INDEX,
-    # The same by day: a year of hours is more than a page can add up while a user waits.
+    # The same by day: adding up the hours of a year takes too long for a page.
     Column("project", Integer, nullable=False),
     Column("day", BigInteger, nullable=False),  # since the epoch, in UTC
     *_sums(),
@@ -363,16 +363,16 @@ rollup_day = Table(
 conversation_sum = Table(
     "conversation_sum",
     INDEX,
-    # Sums over the conversations that are stored, by the day on which they started.
+    # Sums over the stored conversations, by the day on which they started.
     Column("project", Integer, nullable=False),
     Column("day", BigInteger, nullable=False),  # since the epoch, in UTC; -1: unknown
     Column("count", BigInteger, nullable=False),
-    Column("opened", BigInteger, nullable=False),  # that are open
+    Column("opened", BigInteger, nullable=False),  # open conversations
     Column("passed", BigInteger, nullable=False),  # by the worst verdict
     Column("failed", BigInteger, nullable=False),
     Column("errors", BigInteger, nullable=False),
     Column("dispatches", BigInteger, nullable=False),
-    # Each sum with how many conversations it is of: those of which it is known.
+    # Each sum, with the number of conversations for which the value is known.
     Column("input_tokens", BigInteger, nullable=False),
     Column("input_known", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),
@@ -387,7 +387,7 @@ conversation_sum = Table(
 judging = Table(
     "judging",
     INDEX,
-    # What waits for a judge. A judge that is down delays; nothing is dropped.
+    # The queue of judges. If a judge is down, entries wait; nothing is dropped.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
@@ -398,7 +398,7 @@ judging = Table(
     Column("due", Double, nullable=False),
     Column("error", Text),
     Column("created", Double, nullable=False),
-    Column("rescore", BigInteger),  # the rescore that asks; None: it was read just then
+    Column("rescore", BigInteger),  # the rescore that asks; None: the conversation was just read
     UniqueConstraint("project", "conversation", "version", "rule"),
     Index("judging_by_due", "state", "due"),
 )
@@ -406,7 +406,7 @@ judging = Table(
 spending = Table(
     "spending",
     INDEX,
-    # What judges of a rule cost in a period, for budgets.
+    # The cost of a rule's judges in a period, for budgets.
     Column("project", Integer, nullable=False),
     Column("rule", Text, nullable=False),
     Column("period", Text, nullable=False),  # 2026-11-22, 2026-11-22T09, 2026-11
@@ -417,11 +417,11 @@ spending = Table(
 alert_watch = Table(
     "alert_watch",
     INDEX,
-    # What is known of the figures that a condition is about, up to a score.
+    # The state of an alert's condition: its figures up to a score.
     Column("project", Integer, nullable=False),
     Column("rule", Text, nullable=False),
     Column("condition", Text, nullable=False),  # as it is written
-    Column("score", BigInteger, nullable=False),  # the last one that was examined
+    Column("score", BigInteger, nullable=False),  # the last examined score
     Column("watches", Text, nullable=False),  # JSON, by agent
     PrimaryKeyConstraint("project", "rule", "condition"),
 )
@@ -429,7 +429,7 @@ alert_watch = Table(
 result_sent = Table(
     "result_sent",
     INDEX,
-    # Up to which score results were sent to an OpenTelemetry endpoint.
+    # The last score that was sent to an OpenTelemetry endpoint.
     Column("project", Integer, primary_key=True, autoincrement=False),
     Column("score", BigInteger, nullable=False),
 )
@@ -444,14 +444,14 @@ alert = Table(
     Column("subject", Text, nullable=False),  # the agent, for an alert by agent; else empty
     Column("opened", Double, nullable=False),
     Column("closed", Double),
-    Column("message", Text, nullable=False),  # of the last change
+    Column("message", Text, nullable=False),  # message about the last change
     Index("alert_by_rule", "project", "rule", "subject"),
 )
 
 delivery = Table(
     "delivery",
     INDEX,
-    # A message about an alert, until it was delivered.
+    # Messages about alerts that are not delivered yet.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("alert", BigInteger, nullable=False),
@@ -459,7 +459,7 @@ delivery = Table(
     Column("channel", Text, nullable=False),  # webhook, slack, github
     Column("message", Text, nullable=False),  # JSON
     Column("delivered", Double),
-    Column("answer", Text),  # what has to be known to close it: the number of a GitHub issue
+    Column("answer", Text),  # the information for closing it: the number of a GitHub issue
     Column("attempts", Integer, nullable=False),
     Column("due", Double, nullable=False),
     Column("error", Text),
@@ -487,21 +487,21 @@ label = Table(
 review_hold = Table(
     "review_hold",
     INDEX,
-    # Who is looking at what of a review, so that nobody else gets it, and what a person skipped.
+    # Reservations in a review, so that nobody else gets the dispatch, and skipped dispatches.
     Column("project", Integer, nullable=False),
     Column("rubric", Text, nullable=False),
     Column("conversation", BigInteger, nullable=False),
     Column("subject", Text, nullable=False),  # the id of a dispatch
     Column("by", Text, nullable=False),
     Column("skipped", Boolean, nullable=False),
-    Column("until", Double, nullable=False),  # a hold is over then; of what was skipped: when
+    Column("until", Double, nullable=False),  # the end of a reservation; for a skip, its time
     PrimaryKeyConstraint("project", "rubric", "conversation", "subject", "by"),
 )
 
 rubric_trial = Table(
     "rubric_trial",
     INDEX,
-    # A rubric that is tested on dispatches before it is saved: a worker asks the judge.
+    # Trials of rubrics before they are saved: a worker asks the judge about dispatches.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("created", Double, nullable=False),
@@ -519,36 +519,36 @@ rubric_trial = Table(
 issue = Table(
     "issue",
     INDEX,
-    # Failures that are one fault (`baton.feed.issues`). Counts outlive the conversations that they
-    # are made of, as the sums by hour do.
+    # Groups of failures with the same fault (`baton.feed.issues`). Counts stay when conversations
+    # are deleted, like the sums by hour.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
-    Column("key", Text, nullable=False),  # of the signature, with the name of its group behind it
+    Column("key", Text, nullable=False),  # the key of the signature, then the name of its group
     Column("signature", Text, nullable=False),  # the key of the signature
-    Column("text_group", Text),  # None: of no group of texts, or the rest of them
+    Column("text_group", Text),  # None: no group of texts, or the texts outside of all groups
     Column("fault", Text, nullable=False),
     Column("sender", Text, nullable=False),  # empty: the program or the user; `?`: unknown
     Column("receiver", Text, nullable=False),  # `?`: unknown
     Column("about", Text, nullable=False),
-    Column("says", Text),  # what the members of its group say
+    Column("says", Text),  # the main words of its group
     Column("title", Text, nullable=False),
     Column("subtype", Text, nullable=False),
     Column("category", Text, nullable=False),
     Column("proven", Boolean, nullable=False),
     Column("evaluators", Text, nullable=False),  # JSON
     Column("count", BigInteger, nullable=False),
-    Column("dispatched", BigInteger, nullable=False),  # of these, with a dispatch
+    Column("dispatched", BigInteger, nullable=False),  # those of them with a dispatch
     Column("judged", BigInteger, nullable=False),
     Column("infrastructure", BigInteger, nullable=False),
     Column("first", Double, nullable=False),
     Column("last", Double, nullable=False),
-    Column("groups", Text, nullable=False),  # JSON: what the members of a proven fault say
+    Column("groups", Text, nullable=False),  # JSON: the texts of members, for a proven fault
     Column("state", Text, nullable=False),  # new, open, muted, fixed, regressed
-    Column("version", Text),  # in which it is fixed
+    Column("version", Text),  # the version in which it is fixed
     Column("note", Text),
     Column("by", Text),
     Column("since", Double),
-    Column("went_into", Text),  # the key of the issue that its members are in now
+    Column("went_into", Text),  # the key of the issue that has its members now
     UniqueConstraint("project", "key"),
     Index("issue_by_signature", "project", "signature"),
     Index("issue_by_count", "project", "count", "id"),
@@ -558,14 +558,14 @@ issue = Table(
 issue_member = Table(
     "issue_member",
     INDEX,
-    # One failure; of a dispatch one for each issue.
+    # One failure; a dispatch has at most one per issue.
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
     Column("signature", Text, nullable=False),  # the key of the signature
     Column("place", Text, nullable=False),  # the dispatch, or empty
     Column("issue", BigInteger, nullable=False),
-    Column("id", Text, nullable=False),  # a hash of what it is
-    Column("key", Text, nullable=False),  # of the conversation
+    Column("id", Text, nullable=False),  # a hash of its content
+    Column("key", Text, nullable=False),  # the key of the conversation
     Column("evaluators", Text, nullable=False),  # JSON
     Column("evidence", Text, nullable=False),  # JSON
     Column("says", Text, nullable=False),
@@ -595,7 +595,7 @@ issue_count = Table(
 issue_edge = Table(
     "issue_edge",
     INDEX,
-    # Dispatches, of which rates are made; those that return are none.
+    # Numbers of dispatches, for rates; returns do not count.
     Column("project", Integer, nullable=False),
     Column("sender", Text, nullable=False),  # as in `issue`
     Column("receiver", Text, nullable=False),
@@ -608,14 +608,14 @@ issue_edge = Table(
 issue_slot = Table(
     "issue_slot",
     INDEX,
-    # What came in the same few minutes: an outage hits many agents at once.
+    # Failures in the same five minutes: an outage affects many agents at once.
     Column("project", Integer, nullable=False),
-    Column("slot", Integer, nullable=False),  # of five minutes, since the epoch; -1: all of them
-    Column("issue", BigInteger, nullable=False),  # 0: dispatches, of all agents
+    Column("slot", Integer, nullable=False),  # count of five minutes since the epoch; -1: total
+    Column("issue", BigInteger, nullable=False),  # 0: the dispatches of all agents
     Column("agent", Text, nullable=False),
     Column("dispatches", BigInteger, nullable=False),
     Column("failed", BigInteger, nullable=False),
-    Column("outages", BigInteger, nullable=False),  # failures that an outage looks like
+    Column("outages", BigInteger, nullable=False),  # failures of the kind that outages cause
     PrimaryKeyConstraint("project", "slot", "issue", "agent"),
 )
 Index(
@@ -643,7 +643,7 @@ issue_event = Table(
 issue_progress = Table(
     "issue_progress",
     INDEX,
-    # What was done about an issue (`baton.feed.progress`).
+    # The progress of an issue (`baton.feed.progress`).
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
     Column("progress", Text, nullable=False),  # JSON: investigation, fix, promotion
@@ -653,7 +653,7 @@ issue_progress = Table(
 issue_work = Table(
     "issue_work",
     INDEX,
-    # Investigations that were asked for: a worker asks the model.
+    # Requested investigations: a worker asks the model.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
@@ -668,14 +668,14 @@ issue_work = Table(
 issue_proof = Table(
     "issue_proof",
     INDEX,
-    # Fixes that are to be looked for, or proven, by playing: its own process plays the agent.
+    # Requested proofs of fixes, and searches for fixes: a separate process plays the agent.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
     Column("by", Text, nullable=False),
     Column("created", Double, nullable=False),
     Column("state", Text, nullable=False),  # waiting, running, done, failed
-    Column("due", Double, nullable=False),  # while it runs: until when its worker is there
+    Column("due", Double, nullable=False),  # while it runs: when its worker counts as lost
     Column("error", Text),
     Column("agent", Text, nullable=False),  # its name in server.yaml
     Column("task", Text, nullable=False, server_default="prove"),  # prove, improve
@@ -685,13 +685,13 @@ issue_proof = Table(
 issue_notice = Table(
     "issue_notice",
     INDEX,
-    # Notices about an issue over a channel: one message at a time, about its latest event.
+    # Notices about issues: one message per channel at a time, about the latest event.
     Column("project", Integer, nullable=False),
-    Column("issue", BigInteger, nullable=False),  # 0: up to which event was looked
+    Column("issue", BigInteger, nullable=False),  # 0: the row with the last examined event
     Column("channel", Text, nullable=False),
     Column("event", BigInteger, nullable=False),  # the latest to report
     Column("told", BigInteger, nullable=False),  # the latest reported
-    Column("outside", Text),  # what it goes by there: the number of a GitHub issue, an id of Linear
+    Column("outside", Text),  # its id in the channel: the number of a GitHub issue, an id of Linear
     Column("attempts", Integer, nullable=False),
     Column("due", Double, nullable=False),
     Column("error", Text),
@@ -701,17 +701,17 @@ issue_notice = Table(
 issue_due = Table(
     "issue_due",
     INDEX,
-    # Conversations whose failures changed, until issues follow.
+    # Conversations whose failures changed, until issues are updated.
     Column("project", Integer, nullable=False),
     Column("conversation", BigInteger, nullable=False),
-    Column("stamp", BigInteger, nullable=False),  # counts up: it changed again meanwhile
+    Column("stamp", BigInteger, nullable=False),  # incremented if it changes again meanwhile
     PrimaryKeyConstraint("project", "conversation"),
 )
 
 issue_regroup = Table(
     "issue_regroup",
     INDEX,
-    # When the texts of a project were grouped last, and whether it was requested.
+    # When the texts of a project were last grouped, and whether a new grouping is requested.
     Column("project", Integer, primary_key=True, autoincrement=False),
     Column("done", Double, nullable=False),
     Column("asked", Boolean, nullable=False),
@@ -720,7 +720,7 @@ issue_regroup = Table(
 job = Table(
     "job",
     INDEX,
-    # Evaluations that were asked for over the API, and that run here.
+    # Evaluations that were requested over the API and run on this server.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("created", Double, nullable=False),
@@ -728,8 +728,8 @@ job = Table(
     Column("request", Text, nullable=False),  # JSON
     Column("state", Text, nullable=False),  # waiting, running, done, failed
     Column("attempts", Integer, nullable=False),
-    Column("folder", Text),  # the evaluation, once there is one
-    Column("status", Text),  # of the evaluation: passed, failed, error
+    Column("folder", Text),  # the folder of the evaluation, when it exists
+    Column("status", Text),  # status of the evaluation: passed, failed, error
     Column("exit_code", Integer),
     Column("error", Text),
     Column("ended", Double),
@@ -739,16 +739,16 @@ job = Table(
 rescore = Table(
     "rescore",
     INDEX,
-    # Rules that are applied to what is stored already.
+    # Applications of rules to stored conversations.
     Column("id", _Id, primary_key=True, autoincrement=True),
     Column("project", Integer, nullable=False),
     Column("created", Double, nullable=False),
-    Column("by", Text),  # who asked over the API; None: the command line, which does it itself
+    Column("by", Text),  # who requested it over the API; None: the command line
     Column("request", Text, nullable=False),  # JSON
-    Column("made_by", Text, nullable=False),  # hash of the rule as it was then
+    Column("made_by", Text, nullable=False),  # hash of the rule at that time
     Column("state", Text, nullable=False),  # waiting, running, done, failed
     Column("attempts", Integer, nullable=False),
-    Column("cursor", Text),  # of the last conversation that is done; it continues after that
+    Column("cursor", Text),  # of the last finished conversation, for continuing
     Column("counts", Text, nullable=False),  # JSON
     Column("error", Text),
     Column("ended", Double),
@@ -763,7 +763,7 @@ saved_view = Table(
     Column("project", Integer, nullable=False),
     Column("page", Text, nullable=False),  # its address, such as /conversations
     Column("name", Text, nullable=False),
-    Column("query", Text, nullable=False),  # of the address, without the project
+    Column("query", Text, nullable=False),  # query of the address, without the project
     Column("by", Text, nullable=False),
     Column("at", Double, nullable=False),
     UniqueConstraint("project", "page", "name"),
@@ -772,7 +772,7 @@ saved_view = Table(
 web_secret = Table(
     "web_secret",
     INDEX,
-    # What the cookies of the pages are signed with: one row, of all processes of a server.
+    # The key for signing the cookies of pages: one row for all processes of a server.
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("value", LargeBinary, nullable=False),
 )
@@ -780,7 +780,7 @@ web_secret = Table(
 gap = Table(
     "gap",
     INDEX,
-    # How long conversations are quiet before more of them arrives: a histogram, for "complete".
+    # A histogram of the silence before more spans of a conversation arrive: when is it complete?
     Column("project", Integer, nullable=False),
     Column("bucket", Integer, nullable=False),
     Column("count", BigInteger, nullable=False),
@@ -790,7 +790,7 @@ gap = Table(
 deletion = Table(
     "deletion",
     INDEX,
-    # What retention deleted, for pages and the API to say so. A segment holds all projects.
+    # What retention deleted, for pages and the API. A daily file contains all projects.
     Column("day", Text, primary_key=True),
     Column("at", Double, nullable=False),
     Column("why", Text, nullable=False),  # age, bytes

@@ -1,7 +1,7 @@
-"""Live scoring by rules: at once where no judge is needed, else from a queue.
+"""Scores conversations by rules: immediately if no judge is needed, else from a queue.
 
-A trace is scored as any recorded one (:mod:`baton.runner.scoring`). Judged evaluators run twice: at
-once with a judge that answers nothing, which gives the scores that the record alone settles, and
+A trace is scored like any recorded one (:mod:`baton.runner.scoring`). Judged evaluators run twice:
+first with a judge that answers nothing, which gives the scores that need only the record; then
 from the queue with the real judge, for the rest.
 """
 
@@ -39,7 +39,7 @@ Row = dict[str, Any]
 class Scored(NamedTuple):
     """Rows of scores, and the names of the rules whose judges have to be asked.
 
-    ``unsettled`` is what these are asked about: evaluators, with subjects as rows have them.
+    ``unsettled`` are the questions for them: pairs of an evaluator and a subject, as in rows.
     """
 
     rows: list[Row]
@@ -48,7 +48,7 @@ class Scored(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a rule scores of a trace; ``sampled`` is false where only failures of others are."""
+    """What a rule scores in a trace; ``sampled`` is false if it only scores others' failures."""
 
     rule: Rule
     subjects: list[Subject]
@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
 
 
 class _Later:
-    """A placeholder for a judge that is asked later; records whether it was asked."""
+    """A placeholder for a judge that is asked later; it records whether it was asked."""
 
     model = ""
     samples = 1
@@ -66,7 +66,7 @@ class _Later:
         self._top = top or self
 
     def with_options(self, override: Mapping[str, Any]) -> Self:  # noqa: ARG002
-        """Return what notes a question here."""
+        """Return a placeholder that records questions here."""
         return type(self)(self._top)
 
     async def ask(self, request: JudgeRequest, *, sample: int = 0) -> JudgeResponse:  # noqa: ARG002
@@ -83,10 +83,10 @@ def score(
     now: float | None = None,
     redaction: Redaction = ON,
 ) -> Scored:
-    """Score a trace by rules, as far as no judge is needed.
+    """Score a trace by rules, as far as possible without a judge.
 
-    A rule scores what is in its sample, and beyond that what another rule failed. ``rules`` are
-    those for its project and tags, ``now`` is the time of the scores.
+    A rule scores the traces in its sample, and outside of it what another rule failed. ``rules``
+    are those for the project and tags of the trace, ``now`` is the time of the scores.
     """
     now = time.time() if now is None else now
     sampled = _score_all(trace, chosen_of(trace, rules, where, ()), where, redaction, now)
@@ -97,10 +97,10 @@ def score(
 def score_rule(
     trace: Trace, rule: Rule, where: Origin, failed: Sequence[Row], *, now: float
 ) -> Scored | None:
-    """Score a trace that was redacted before by one rule, as far as no judge is needed.
+    """Score a redacted trace by one rule, as far as possible without a judge.
 
-    ``failed`` is what other rules failed of it: beyond its sample a rule scores that. ``None``
-    stands for a trace that the rule leaves out for its sample, or as it is open.
+    ``failed`` are the scores that other rules failed: outside of its sample, a rule only scores
+    their subjects. Returns ``None`` if the trace is open or not in the sample.
     """
     sampled = rule.samples(trace.id)
     if (where.open and not rule.spec.open) or not (sampled or failed):
@@ -118,7 +118,7 @@ def beyond_samples(
     now: float,
     redaction: Redaction = ON,
 ) -> Scored:
-    """Score what rules do not have in their samples, as other rules failed it."""
+    """Score traces outside of rules' samples, where other rules failed."""
     failed = [row for row in rows if row["status"] == "failed"]
     if not failed or all(rule.samples(trace.id) for rule in rules):
         return Scored([], [])
@@ -128,7 +128,7 @@ def beyond_samples(
 def chosen_of(
     trace: Trace, rules: Sequence[Rule], where: Origin, failed: Sequence[Row]
 ) -> list[Chosen]:
-    """Choose what each rule scores: its sample, or with ``failed`` what is beyond that."""
+    """Return what each rule scores: its sample, or with ``failed`` the failures outside of it."""
     chosen = []
     for rule in rules:
         sampled = rule.samples(trace.id)
@@ -146,7 +146,7 @@ def chosen_of(
 def _concerns(subject: Subject, row: Row) -> bool:
     """Return whether a score is about a subject, or about something in it.
 
-    A score about a whole trace or turn says nothing of a dispatch in it.
+    A score about a whole trace or turn says nothing about a single dispatch in it.
     """
     about = msgspec.json.decode(row["subject"], type=list[str])
     return any(id_ in subject.ids for id_ in about) or (
@@ -174,7 +174,8 @@ def _score_all(
                 result = run_anywhere(result.finish())
             scores = _wanted(plan, result, ids)
             if later is not None and later.asked:
-                # What needs a judge is an error of this one, also in a panel or a mean.
+                # If a judge is needed, the placeholder makes the score an error, also in a panel
+                # or a mean.
                 left = [each for each in scores if each.status == "error"]
                 unsettled += [(each.evaluator, _json(each.subject)) for each in left]
                 scores = [each for each in scores if each.status != "error"]
@@ -187,7 +188,7 @@ def _score_all(
 async def scores_of(
     trace: Trace, part: Part, ids: frozenset[str], judge: Judge, redaction: Redaction = ON
 ) -> list[Score]:
-    """Return the scores of a part of a rule that are about some objects of a trace."""
+    """Return a rule part's scores for some objects of a trace."""
     plan = _plan_for(part, ids, judge, redaction)
     result = start_scoring(plan, trace, None, 0)
     if not isinstance(result, CaseResult):
@@ -201,10 +202,10 @@ def _plan_for(part: Part, ids: frozenset[str], judge: Judge | None, redaction: R
 
 
 def _wanted(plan: Plan, result: CaseResult, ids: frozenset[str]) -> list[Score]:
-    """Return the scores that are about some objects.
+    """Return the scores for some objects.
 
-    What is about nothing at all ("there is not a dispatch") is left out, errors and scores of the
-    whole trace apart; of optional evaluators also what they skip of that.
+    Scores without an object ("there is no dispatch") are left out, except errors and scores of the
+    whole trace; for optional evaluators, skipped scores of the whole trace are left out as well.
     """
     optional = {one.evaluator.name for one in plan.evaluators if one.optional}
     kept = []
@@ -221,7 +222,7 @@ def _wanted(plan: Plan, result: CaseResult, ids: frozenset[str]) -> list[Score]:
 
 
 class _Place(NamedTuple):
-    """Whose the thing is that a score is about."""
+    """The dispatch or agent that an object in a trace belongs to."""
 
     dispatch: str | None = None
     from_agent: str | None = None
@@ -268,9 +269,9 @@ def rows_of(
 
 
 def _places(trace: Trace) -> dict[str, _Place]:
-    """Say whose runs, tool calls and dispatches are, by id.
+    """Return the owner of runs, tool calls and dispatches, by id.
 
-    A call that hands work over belongs to the dispatch; any other one to the agent that makes it.
+    A call that makes a dispatch belongs to the dispatch; any other call to the calling agent.
     """
     places: dict[str, _Place] = {}
     for turn in trace.turns:
@@ -286,7 +287,7 @@ def _places(trace: Trace) -> dict[str, _Place]:
 
 
 def _finding(score: Score) -> str | None:
-    """Return the kind of fault that the record proves, if it does; a warning is none."""
+    """Return the kind of the proven fault, if there is one; warnings do not count."""
     if score.status != "failed":
         return None
     findings = score.details.get("findings")
@@ -301,7 +302,7 @@ def _finding(score: Score) -> str | None:
 
 
 def _narrow(name: str | None) -> str | None:
-    """Return a name as the rows of runs and dispatches have it."""
+    """Return a name as in the rows of runs and dispatches."""
     return None if name is None else narrow(name)
 
 

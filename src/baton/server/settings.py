@@ -41,17 +41,18 @@ _Time = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class _Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts: an unknown key stops the server from starting."""
+    """Base of the settings: with an unknown key the server does not start."""
 
 
 class LimitSettings(_Strict):
-    """What a server takes. Sizes are bytes.
+    """The limits of a server. Sizes are in bytes.
 
-    Of a request: its ``body`` as it comes, and ``unpacked``; its ``spans`` (or log records).
-    ``requests`` may be in flight at once, with ``memory`` for all their bodies; ``queue`` bodies
-    may wait to be read. An ``upload`` is a recording or an archive of them; ``upload_unpacked``
-    and ``upload_files`` are for what is in it. Of a conversation, ``conversation_spans`` and
-    ``conversation_bytes`` are read; what is beyond is counted as dropped.
+    A request is limited by its ``body`` as received, its size ``unpacked``, and its ``spans`` (or
+    log records). ``requests`` is the number of concurrent requests, with ``memory`` for all their
+    bodies; ``queue`` is the number of bodies that may wait to be read. An ``upload`` is a recording
+    or an archive of recordings; ``upload_unpacked`` and ``upload_files`` limit its contents.
+    ``conversation_spans`` and ``conversation_bytes`` limit what is read from a conversation; the
+    rest is counted as dropped.
     """
 
     body: _Count = 20 * MIB
@@ -70,27 +71,29 @@ class LimitSettings(_Strict):
 class Settings(_Strict, dict=True):
     """The settings of a server, from `server.yaml` and from options, which override it.
 
-    Ports of 0 are chosen by the system; gRPC needs ``grpc``, and the library for it. ``db`` is
-    `postgresql://...`; without it the store is in ``folder``. ``quiet`` is how many seconds of
-    silence complete a conversation; without it the server learns that.
+    The system chooses ports of 0; gRPC needs ``grpc`` and its library. ``db`` is
+    `postgresql://...`; without it the store is in ``folder``. ``quiet`` is the silence in seconds
+    that completes a conversation; by default the server learns it.
 
-    ``content`` is what is kept of the texts of spans: ``keep``, ``none``, or ``hashed`` (equal
-    texts stay equal). ``redact`` is as in a config; named here, bodies are redacted before they are
-    kept at all, and otherwise only records are. ``keep_inbox`` is how many seconds a body stays
-    after it was read. ``projects`` are made at the start; spans that were sent without a project
-    may name those of ``projects_by_tag`` (`baton.otel.tag`). ``agents`` may be played by
-    `baton submit`, and talked to in pages; ``rubrics`` is a folder with rubrics of one's own,
-    ``definitions`` are those of the agents, a file or a folder, of all projects or by project: an
-    investigation may propose changes of their texts. ``datasets`` are folders with cases that pages
-    show and change. Paths start where this file is.
-    Of ``judges``, ``condense`` names a cheaper one that shortens long steps for investigations.
-    Trying rubrics may cost what ``trials`` says, in each project; so may vectors of ``embeddings``
-    (a model, or settings as of a judge), by which reasons of judges are grouped if it is there.
-    ``backend`` computes rescores, as that of a config computes scores: one process of this machine
-    if nothing is stated. Where other machines reach the server, pages run agents and change files
-    only with ``allow_run``. Results go to the OpenTelemetry endpoint ``otlp``, with
-    ``otlp_headers``. Without ``rules`` what the record proves is scored. ``file`` is that of the
-    settings, where paths in rules start.
+    ``content`` says how texts of spans are stored: ``keep``, ``none``, or ``hashed`` (equal texts
+    stay equal). ``redact`` is as in a config; if it is stated, bodies are redacted before they are
+    stored, otherwise only records are. ``keep_inbox`` is how many seconds a body stays in the inbox
+    after it was read. ``projects`` are created at the start; spans without a project may name one
+    of ``projects_by_tag`` (`baton.otel.tag`).
+
+    ``agents`` are those that `baton submit` may play, and that pages may talk to. ``rubrics`` is a
+    folder with the user's own rubrics. ``definitions`` are agent definitions, a file or a folder,
+    for all projects or by project; an investigation may propose changes of their texts.
+    ``datasets`` are folders with cases that pages show and change. Paths start in the folder of
+    this file.
+
+    ``condense`` names one of ``judges``, a cheaper one that shortens long steps for investigations.
+    ``trials`` limits the cost of trying rubrics in each project, and the cost of ``embeddings`` (a
+    model, or settings as for a judge), which group the reasons of judges by vectors. ``backend``
+    computes rescores, like that of a config; by default one process of this machine. If other
+    machines can reach the server, pages run agents and change files only with ``allow_run``.
+    Results are sent to the OpenTelemetry endpoint ``otlp`` with ``otlp_headers``. Without ``rules``
+    the default rules are used. ``file`` is the file of the settings, where paths in rules start.
     """
 
     host: str = "127.0.0.1"
@@ -129,46 +132,46 @@ class Settings(_Strict, dict=True):
 
     @property
     def store(self) -> str | Path:
-        """What `open_store` takes."""
+        """The argument of `open_store`."""
         return self.db or Path(self.folder)
 
     @property
     def may_run(self) -> bool:
-        """Whether pages may run agents and change files: here alone, or where it is allowed."""
+        """Whether pages may run agents and change files: on a local server, or with `allow_run`."""
         return self.allow_run or self.host.casefold() == "localhost" or is_loopback(self.host)
 
     @property
     def redaction(self) -> Redaction:
-        """What is redacted in records."""
+        """The redaction of records."""
         return redaction_of(self.redact)
 
     @property
     def body_redaction(self) -> Redaction:
-        """What is redacted in bodies before they are kept: nothing, unless `redact:` is there."""
+        """The redaction of bodies before they are stored: none, unless `redact:` is stated."""
         return OFF if self.redact is None else self.redaction
 
     @property
     def rescore_backend(self) -> dict[str, Any]:
-        """What computes rescores; raises InputError for one that there is not."""
+        """The backend for rescores; raises InputError for an unknown one."""
         if self.backend is None:
             return {"type": "local", "workers": 1}
         spec = backend_spec(self.backend)
         if ":" in spec["type"]:
-            message = f"`{spec['type']}`: rescores have the backends local and ray"
+            message = f"`{spec['type']}`: the backends for rescores are local and ray"
             raise InputError(Problem(path="type", message=message))
         return spec
 
     @property
     def alert_addresses(self) -> Addresses:
-        """Where alerts go."""
+        """The addresses for alerts."""
         return read_addresses(None, self.alerts or None)
 
     @property
     def live_rules(self) -> Rules:
-        """The rules that what arrives is scored by.
+        """The rules for arriving conversations.
 
-        They are read once, as pages ask for them each time, and again when a file of a rubric that
-        they name was changed.
+        They are cached, because each page needs them, and read again when a file of one of their
+        rubrics was changed.
         """
         folder = Path(self.file or "server.yaml").parent
         marks = tuple(_mark(folder / text) for text in _rubric_files(self.rules))
@@ -191,7 +194,7 @@ class Settings(_Strict, dict=True):
         return read_judges(self.judges or None)
 
     def definitions_of(self, project: str) -> Catalog:
-        """Return the definitions of a project's agents, as they are now; nothing of them runs.
+        """Return the current definitions of a project's agents, without running any code of them.
 
         Raises:
             InputError: they cannot be read.
@@ -219,7 +222,7 @@ class Settings(_Strict, dict=True):
 
     @property
     def embedding_settings(self) -> JudgeSettings | None:
-        """The model whose vectors are compared; raises InputError for settings with faults."""
+        """The model that computes vectors; raises InputError for settings with errors."""
         if self.embeddings is None:
             return None
         given = self.embeddings
@@ -227,7 +230,7 @@ class Settings(_Strict, dict=True):
 
     @property
     def access(self) -> AccessSettings:
-        """Who may reach the server, beside those with keys."""
+        """Who may use the server without a key."""
         return AccessSettings(
             hosts=self.hosts,
             trusted_proxies=self.trusted_proxies,
@@ -250,7 +253,7 @@ def _rubric_files(value: object) -> Iterator[str]:
 
 
 def _mark(file: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file does; ``None`` if there is none."""
+    """Return values that change when a file changes; ``None`` if it does not exist."""
     try:
         state = file.stat()
     except OSError:
@@ -287,7 +290,7 @@ def load_settings(
     options: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Read `server.yaml`, if there is one, and put the options that are not ``None`` over it.
+    """Read `server.yaml`, if there is one, and override it by the options that are not ``None``.
 
     Raises:
         InputError: every problem, with its line and a similar name.
@@ -299,7 +302,7 @@ def load_settings(
         document = Document(str(file), read_bytes(file), "yaml")
         value = document.value()
         if value is not None and not isinstance(value, dict):
-            raise InputError(document.problem("the settings of a server are a mapping"))
+            raise InputError(document.problem("the settings of a server have to be a mapping"))
         env = os.environ if environment is None else environment
         stated = interpolate(document, value or {}, env)
     problems: list[Problem] = []
@@ -330,7 +333,7 @@ def load_settings(
         if not 0 <= given.get(name, 0) <= _LAST_PORT:
             message = f"ports are 0 to {_LAST_PORT}, not {given[name]}"
             problems.append(Problem(path=f"--{name.replace('_', '-')}", message=message))
-    # Agents and folders that are named at the start join those of the file.
+    # Agents and folders from the options are added to those of the file.
     given["agents"] = {**settings.agents, **given.get("agents", {})}
     given["datasets"] = list(dict.fromkeys([*settings.datasets, *given.get("datasets", ())]))
     settings = msgspec.structs.replace(settings, **given)
@@ -420,13 +423,13 @@ class LiveSettings:
         try:
             new = load_settings(self._file, self._options)
         except InputError as error:
-            self._tell(f"the settings stay as they were:\n{error}")
+            self._tell(f"the settings were not changed:\n{error}")
             return False
         old = self.now
         self.now = msgspec.structs.replace(new, **{name: getattr(old, name) for name in _FIXED})
         changed = [name for name in _FIXED if getattr(new, name) != getattr(old, name)]
         if changed:
-            self._tell(f"changed only with a restart: {', '.join(changed)}")
+            self._tell(f"these changes need a restart: {', '.join(changed)}")
         return self.now != old
 
     def _look(self) -> tuple[int, int, int] | None:
@@ -437,4 +440,4 @@ _FIXED = (
     "host", "port", "grpc", "grpc_port", "db", "folder", "hosts", "trusted_proxies",
     "identity_header", "identity_rights", "projects", "rubrics", "allow_run",
 )  # fmt: skip
-"""What is used at the start only."""
+"""Settings that are only used at the start."""

@@ -41,14 +41,14 @@ from .schema import (
 )
 
 DEFAULT = "default"
-"""The project of what names none."""
+"""The project of requests that name none."""
 
 
 class Store:
     """The three parts of a store.
 
-    ``index`` and ``inbox`` are engines; with PostgreSQL they are one. A statement on a table with
-    a project that does not name it is refused (``NoProject``), unless its execution options are
+    ``index`` and ``inbox`` are engines; with PostgreSQL they are the same. A statement that does
+    not name the project of a table is refused (``NoProject``), unless its execution options are
     ``EVERY_PROJECT``.
     """
 
@@ -60,12 +60,12 @@ class Store:
         self._reading_inbox = inbox.execution_options(**READS)
         self._projects: dict[str, int] = {}
         self.patience: float | None = None
-        """Seconds that a question may take; no limit where work is done that nobody waits for."""
+        """Maximum seconds of a query; ``None`` for background work."""
         self._asking: set[Any] = set()
         self._lock = threading.Lock()
         self._is_over = False
         self.keys_changed = 0
-        """How often API keys were made or revoked over this store, for invalidating caches."""
+        """How often API keys were created or revoked with this store, for invalidating caches."""
 
     @property
     def is_postgresql(self) -> bool:
@@ -74,7 +74,7 @@ class Store:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Read the index, all statements of one moment.
+        """Read the index in one transaction: all statements see the same state.
 
         Raises:
             Unavailable: the database is not available now.
@@ -91,7 +91,7 @@ class Store:
         driver = connection.connection.driver_connection
         with self._lock:
             if self._is_over:
-                raise TooLong("the server stops")
+                raise TooLong("the server is stopping")
             self._asking.add(driver)
         try:
             limit_statements(connection, self.patience, lambda: self._is_over)
@@ -111,27 +111,27 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """Write to the index; committed at the end, or not at all.
+        """Write to the index in one transaction.
 
         Raises:
-            Unavailable: the database is locked, full or not there now.
+            Unavailable: the database is locked, full or not available now.
         """
         with available(), self.index.begin() as connection:
             yield connection
 
     @contextmanager
     def write_inbox(self) -> Iterator[Connection]:
-        """Write to the inbox; committed at the end, or not at all.
+        """Write to the inbox in one transaction.
 
         Raises:
-            Unavailable: the database is locked, full or not there now.
+            Unavailable: the database is locked, full or not available now.
         """
         with available(), self.inbox.begin() as connection:
             yield connection
 
     @contextmanager
     def read_inbox(self) -> Iterator[Connection]:
-        """Read the inbox, without a lock on what others write.
+        """Read the inbox without blocking writers.
 
         Raises:
             Unavailable: the database is not available now.
@@ -153,7 +153,7 @@ class Store:
                 with self.write() as connection:
                     row = {"name": name, "created": time.time()}
                     connection.execute(insert(project).values(row))
-            except IntegrityError:  # another process made it meanwhile
+            except IntegrityError:  # another process created it meanwhile
                 pass
             number = self._number(name)
         if number is None:
@@ -167,7 +167,7 @@ class Store:
             return {row.name: row.id for row in connection.execute(select(project))}
 
     def shrink(self) -> None:
-        """Give the space of deleted rows back to the disk; PostgreSQL does so by itself."""
+        """Return the space of deleted rows to the disk; PostgreSQL does this itself."""
         if self.is_postgresql:
             return
         for engine in (self.index, self.inbox):
@@ -189,7 +189,7 @@ class Store:
 
 
 def open_store(where: Path | str) -> Store:
-    """Open a store, and make what of it does not exist: a folder, or `postgresql://...`.
+    """Open a store (a folder, or `postgresql://...`), and create its missing parts.
 
     Raises:
         InputError: the address is not one of PostgreSQL.
@@ -203,7 +203,7 @@ def open_store(where: Path | str) -> Store:
     with available():
         with index.begin() as connection:
             bring_up_to_date(connection, INDEX, "index")
-            # Of what lists are made; work is taken from tables that are mostly empty.
+            # Only the tables of lists; tables with work are mostly empty.
             assume_many_rows(connection, (conversation, run, dispatch, score, rollup, rollup_day))
         index.dispose()  # connections read statistics when they are opened
         with inbox.begin() as connection:
@@ -228,7 +228,7 @@ def _open_postgresql(url: str) -> Store:
     engine = open_postgresql(url)
     with available(), engine.begin() as connection:
         check_version(connection.dialect.server_version_info)
-        # Two processes that start together would make the same table twice.
+        # Two processes that start at the same time would create the same table twice.
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('baton schema'))"))
         bring_up_to_date(connection, INDEX, "index")
         bring_up_to_date(connection, INBOX, "inbox")

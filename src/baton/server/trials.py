@@ -1,8 +1,7 @@
-"""Trying a rubric before it is saved: a judge is asked about some things, from a queue.
+"""Tries a rubric before it is saved: a judge answers it for some dispatches, from a queue.
 
-A trial is a row. A worker asks a few questions at a time, so that the trial shows its progress, and
-continues after a restart. The cost of trials is limited like that of rules, by `trials:` of
-`server.yaml`.
+A trial is a row. A worker asks a few questions at a time, so that the trial shows its progress and
+continues after a restart. `trials:` in `server.yaml` limits the cost of trials, like that of rules.
 """
 
 from __future__ import annotations
@@ -43,21 +42,21 @@ from .settings import Settings
 from .store import Store
 
 MOST = 100
-"""Things of a trial."""
+"""Maximum number of things in a trial."""
 _AT_ONCE = 8
-"""Things that are asked about before what was answered is kept."""
+"""Number of questions before the answers are stored."""
 _LEASE = 300.0
 BUDGET = "trials of rubrics"
-"""What the cost is counted under, beside the names of rules."""
+"""The name for the cost of trials, in the table with the cost of rules."""
 
 
 class TrialRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What to try, and on what.
 
-    ``text`` is the rubric, ``judge`` the name of one in `judges:` (the only one when left out). On
-    ``labelled``: what people labelled last by the rubric ``labels`` (that of the text when left
-    out); on ``chosen``: the newest that meet ``filter``, or ``things``, pairs of the number of a
-    conversation and an id in it. No more than ``most``.
+    ``text`` is the rubric, ``judge`` the name of one in `judges:` (by default the only one). ``on``
+    is ``labelled`` for the latest things that people labelled by the rubric ``labels`` (by default
+    that of the text), or ``chosen`` for the newest that match ``filter``, or for ``things``: pairs
+    of the number of a conversation and an id in it. At most ``most`` things are tried.
     """
 
     text: str
@@ -70,7 +69,7 @@ class TrialRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class _Kept(msgspec.Struct, kw_only=True):
-    """A trial as its row has it: what was asked for, and the things that it comes to."""
+    """A trial as stored: the request, and the things that were selected."""
 
     text: str
     judge: str
@@ -86,10 +85,10 @@ def start_trial(
     settings: Settings,
     now: float | None = None,
 ) -> int:
-    """Put a trial into the queue, and return its number.
+    """Add a trial to the queue, and return its number.
 
     Raises:
-        InputError: the rubric is faulty, there is no such judge, or nothing to try it on.
+        InputError: the rubric has errors, there is no such judge, or nothing to try it on.
     """
     rubric = rubric_of_text(request.text)
     evaluator = Judged(rubric)
@@ -165,7 +164,7 @@ def _things(
 
 
 def _names_of_labels(store: Store, project: int, name: str, settings: Settings) -> list[str]:
-    """Return every name under which labels of a rubric may stand."""
+    """Return all names that labels of a rubric may have."""
     projects = {number: each for each, number in store.projects().items()}
     for evaluator in known_rubrics(settings, projects[project]).values():
         names = names_of(evaluator.shape)
@@ -175,7 +174,7 @@ def _names_of_labels(store: Store, project: int, name: str, settings: Settings) 
 
 
 def stop_trial(store: Store, project: int, number: int, now: float | None = None) -> None:
-    """End a trial; what was asked is kept. One that has ended stays as it is."""
+    """Stop a trial, and keep its answers; a finished trial is not changed."""
     change = update(rubric_trial).where(
         rubric_trial.c.project == project,
         rubric_trial.c.id == number,
@@ -188,10 +187,10 @@ def stop_trial(store: Store, project: int, number: int, now: float | None = None
 
 
 def trial_of(store: Store, project: int, number: int) -> Trial:
-    """Return a trial as it is now, compared with the labels of people.
+    """Return the current state of a trial, compared with the labels of people.
 
     Raises:
-        KeyError: there is none of this number in the project.
+        KeyError: the project has no trial with this number.
     """
     query = select(rubric_trial).where(
         rubric_trial.c.project == project, rubric_trial.c.id == number
@@ -283,7 +282,7 @@ def _compare(trial: Trial, evaluator: Judged) -> None:
 def _before(
     connection: Any, project: int, type_: str, answers: Sequence[TrialAnswer]
 ) -> dict[Key, str]:
-    """Return the last label (or verdict) of the rubric as it is saved, by thing."""
+    """Return the last label (or verdict) of the saved rubric, by thing."""
     ids = sorted({each.conversation_id for each in answers})
     query = (
         select(score.c.conversation, score.c.subject, score.c.status, score.c.details)
@@ -385,7 +384,7 @@ def _ask(
     cache: Path | None,
     connect: Connect,
 ) -> tuple[list[TrialAnswer], float, str | None]:
-    """Ask about the next things; return the answers, what they cost, and why it ends here."""
+    """Ask the next questions; return the answers, their cost, and why the trial ends, if so."""
     evaluator = Judged(rubric_of_text(taken.kept.text))
     judge_settings = settings.judge_settings.get(taken.kept.judge)
     if judge_settings is None:
@@ -394,7 +393,7 @@ def _ask(
     left = budget.cost_usd - spent(store, taken.project, BUDGET, budget, now)
     used_up = (
         f"trials have used up their budget of ${budget.cost_usd:g} per {budget.per}: try again in "
-        f"the next {budget.per}, or state more in `trials:` of server.yaml"
+        f"the next {budget.per}, or raise `trials:` in server.yaml"
     )
     if left <= 0:
         return [], 0.0, used_up
@@ -411,14 +410,14 @@ def _ask(
                     record = read(store, taken.project, number)
                 except (BodyGone, KeyError):
                     answers.extend(
-                        _no_answer(number, "", one, "its record is gone") for one in subjects
+                        _no_answer(number, "", one, "its record was deleted") for one in subjects
                     )
                     continue
                 keys = {(record.id, subject) for subject in subjects}
                 answers.extend(await _answers(chosen(evaluator, keys), record, number, judge))
                 known = {each.subject for each in answers if each.conversation_id == number}
                 answers.extend(
-                    _no_answer(number, record.id, one, "the rubric is not about it")
+                    _no_answer(number, record.id, one, "the rubric does not apply to it")
                     for one in subjects
                     if one not in known
                 )
@@ -437,7 +436,7 @@ def _ask(
 def judge_within(
     settings: JudgeSettings, left: float, cache: Path | None, connect: Connect
 ) -> LlmJudge:
-    """Return a judge that costs no more than what is left, as far as its price is known."""
+    """Return a judge that stops at the cost ``left``, if its price is known."""
     try:
         return make_judge(
             settings,
@@ -446,8 +445,8 @@ def judge_within(
             connect=connect,
         )
     except InputError:
-        # One without a price, such as a model of one's own, cannot be held to a cost; the number of
-        # things is what limits it. What else is wrong is said again here.
+        # A model without a price, such as a self-hosted one, has no limit of cost, only the limit
+        # of things. Other errors are raised again here.
         return make_judge(settings, cache=cache, connect=connect)
 
 

@@ -1,4 +1,4 @@
-"""Uploaded recordings: a file, or an archive of a folder, to records.
+"""Reads uploaded recordings, which are files or archives of folders, to records.
 
 An upload is only data. An archive must not contain links or paths that lead out of it, and its size
 is checked while it is unpacked. It is read in a private folder that is removed afterwards, and
@@ -41,7 +41,7 @@ class Upload:
         self.path = files[0] if len(files) == 1 and files[0].is_file() else folder
 
     def spans(self) -> InputFile | None:
-        """Return the file if it is one of spans: these are kept like any that arrive."""
+        """Return the file if it contains spans, which are stored like received ones."""
         if self.path.is_dir():
             return None
         file = InputFile(self.path)
@@ -51,7 +51,7 @@ class Upload:
         return None
 
     def records(self, redaction: Redaction) -> tuple[list[Trace], str | None]:
-        """Return the records, and what is wrong with the rest."""
+        """Return the records, and the errors of the other files."""
         problems: list[Problem] = []
         records = []
         found = iter_traces(
@@ -68,7 +68,7 @@ class Upload:
         return records, ON.text("; ".join(said))[:2000] or None
 
     def _named(self, text: str) -> str:
-        """Return a message about the files as their sender knows them."""
+        """Return a message with the file names that the sender knows."""
         inside = text.replace(f"{self.path}/", "") if self.path.is_dir() else text
         return inside.replace(str(self.path), self.name)
 
@@ -78,7 +78,7 @@ def opened(item: Item, limits: UploadLimits) -> Iterator[Upload]:
     """Open an upload; its folder is removed at the end.
 
     Raises:
-        InputError: it is an archive that is broken, holds a link or a way out, or is too large.
+        InputError: the archive is broken or too large, or has a link or a path that leads out.
     """
     name = item.name or "recording"
     with tempfile.TemporaryDirectory(prefix="baton-upload-") as made:
@@ -110,10 +110,10 @@ _DEEPEST = 20
 
 
 def check_upload(body: bytes, name: str, limits: UploadLimits) -> int:
-    """Look at everything in an upload, and return how many files it has.
+    """Check all files of an upload, and return their number.
 
     Raises:
-        InputError: what is wrong with it.
+        InputError: the upload is broken, too large, or has files that are not allowed.
     """
     count = 0
     with _readable():
@@ -130,7 +130,7 @@ def write_upload(body: bytes, name: str, folder: Path, limits: UploadLimits) -> 
     """Write the files of an upload below an empty folder.
 
     Raises:
-        InputError: what is wrong with it; some files may be there by then.
+        InputError: as for :func:`check_upload`; some files may be written already.
     """
     with _readable():
         for path, stream in _files(body, name, limits):
@@ -151,11 +151,11 @@ def file_name(name: str) -> str:
     """Check the name of an uploaded file.
 
     Raises:
-        InputError: it is a path, or holds what no name of a file should.
+        InputError: it is a path, or contains characters that are not allowed.
     """
     if not _NAME.fullmatch(name) or name.startswith(".") or name != name.strip():
         raise InputError(
-            "the name of a recording is that of a file, without folders: `?name=run.jsonl`"
+            "the name of a recording is a file name without folders: `?name=run.jsonl`"
         )
     return name
 
@@ -169,7 +169,7 @@ def _files(
     elif (tar := _tar_stream(body, budget)) is not None:
         listed = _of_tar(tar, limits)
     else:
-        # A single file is opened by its reader, which has limits of its own.
+        # The reader that opens a single file has its own limits.
         listed = iter([(PurePosixPath(file_name(name)), io.BytesIO(body))])
     seen: set[PurePosixPath] = set()
     for path, stream in listed:
@@ -181,9 +181,9 @@ def _files(
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Turn what the libraries raise for broken archives into InputError."""
-    # `zipfile` raises NotImplementedError for a way of packing that it does not know, and
-    # RuntimeError for an archive with a password.
+    """Convert the exceptions of libraries for broken archives to InputError."""
+    # `zipfile` raises NotImplementedError for an unknown compression, and RuntimeError for an
+    # archive with a password.
     try:
         yield
     except (
@@ -207,7 +207,7 @@ class _Budget:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream whose bytes are counted; a piece never is larger than a megabyte."""
+    """A stream that counts its bytes and returns at most a megabyte at once."""
 
     def __init__(self, stream: IO[bytes], budget: _Budget) -> None:
         self._stream = stream
@@ -266,7 +266,7 @@ def _of_tar(stream: _Bounded, limits: UploadLimits) -> Iterator[tuple[PurePosixP
 
 
 def _tar_stream(body: bytes, budget: _Budget) -> _Bounded | None:
-    """Return the stream of a tar archive, maybe packed; ``None`` for what is none."""
+    """Return the stream of a tar archive, maybe compressed; ``None`` for other files."""
     opened: list[IO[bytes]] = []
     for _ in range(2):
         stream: IO[bytes] = io.BytesIO(body)
@@ -279,7 +279,7 @@ def _tar_stream(body: bytes, budget: _Budget) -> _Bounded | None:
     try:
         start = head.read(_TAR_AT + len(_TAR))
     except (OSError, EOFError, zlib.error, zstandard.ZstdError):
-        return None  # a file that its reader will say is broken
+        return None  # its reader will report that the file is broken
     is_tar = start[_TAR_AT:] == _TAR
     return _Bounded(whole, budget) if is_tar else None
 
@@ -298,5 +298,5 @@ def _path(name: str) -> PurePosixPath:
         or len(parts) > _DEEPEST
         or any(part == ".." or not _NAME.fullmatch(part) for part in parts)
     ):
-        raise InputError(f"the archive has a file `{name[:100]}` with a path that is not taken")
+        raise InputError(f"the archive has a file `{name[:100]}` with a path that is not allowed")
     return PurePosixPath(*parts)

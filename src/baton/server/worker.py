@@ -1,4 +1,4 @@
-"""The worker: from the inbox to records, rows and scores, and other periodic tasks."""
+"""The worker: turns the inbox into records, rows and scores, and runs other periodic tasks."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ from .uploads import UploadLimits, opened
 LOG = logging.getLogger("baton.server")
 
 _TAKE_BYTES = 8 << 20
-"""Bytes of the inbox that are read together, unpacked; they are five times as much in memory."""
+"""Unpacked bytes of the inbox that are read together; they need five times as much memory."""
 _FIRST_SINGLE = 10
-"""Bodies that a new worker reads one by one, in case that one of them ended the one before."""
+"""Bodies that a new worker reads one by one, in case one of them crashed the worker before."""
 _SETTLED = 5.0
-"""Seconds after which a worker reads a body that another one ended with.
+"""Seconds after which a worker reads a body that another worker crashed with.
 
 A worker may be killed for any reason, most often while it starts: then the body that it was reading
 is not to blame. A worker that has lived this long is not killed repeatedly, and has read the other
 waiting bodies. So only a body that kills each worker at the moment of reading is given up.
 """
 _MOST_BEGUN = 4
-"""Workers that a body ends before it is given up; of these, all but one had settled."""
-_ENDED = f"the worker ended {_MOST_BEGUN} times while it read this, perhaps for lack of memory"
-"""Also of a conversation: the first worker read others with it, the next three read it alone."""
+"""A body is given up after it crashed this many workers, all but one older than `_SETTLED`."""
+_ENDED = f"the worker crashed {_MOST_BEGUN} times while it read this, maybe due to lack of memory"
+"""Also for conversations: the first worker read it with others, the next three read it alone."""
 _TAKE_CONVERSATIONS, _TAKE_LOCKED = 400, 100
-"""Conversations that are read together, as each commit waits for the disk. With PostgreSQL they are
-locked meanwhile, and other workers are to have some too."""
+"""Conversations that are read together, because each commit waits for the disk. With PostgreSQL
+fewer, because they are locked and other workers need some as well."""
 _ENDING = 5.0
-"""Seconds for judges and messages that are under way when the worker ends."""
+"""Seconds to wait for running judges and messages when the worker ends."""
 _READ_SPANS = 10_000
-"""Spans that are read before what was read is written: a second, so that a stop is prompt."""
+"""Spans to read before writing: about a second, so that the worker stops quickly."""
 
 
 Scorer = Callable[[int, Trace, Recorded | None, State], tuple[Sequence[Row], Sequence[str]]]
-"""Scores a record of a project: rows of scores, and the rules whose judges have to be asked.
+"""Scores a record of a project: returns rows, and the rules whose judges have to be asked.
 
-Beside the record it gets what its spans say of it (nothing for an upload), and its state.
+Arguments: the project, the record, what its spans say (``None`` for an upload), and its state.
 """
 
 
@@ -93,7 +93,7 @@ class _Uploaded(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """Bodies that were read: chunks and records that have no rows yet, and how it went."""
+    """Bodies that were read: chunks and records without rows yet, and the outcome."""
 
     kept: list[spans.Kept]
     uploaded: list[_Uploaded]
@@ -102,9 +102,9 @@ class _Taken(NamedTuple):
 
 
 class Worker:
-    """Reads the inbox of a store into spans, and what is complete into records.
+    """Reads the inbox of a store into spans, and complete conversations into records.
 
-    With SQLite there is one of it; with PostgreSQL any number.
+    With SQLite there is one worker; with PostgreSQL any number.
     """
 
     def __init__(
@@ -122,21 +122,20 @@ class Worker:
         self.score = score
         self._upload_limits = uploads
         self._inbox = Inbox(store)
-        # Ids in `inbox_read` that are done in the inbox too; with the next change they are deleted.
+        # Ids in `inbox_read` that are also done in the inbox; the next change deletes them.
         self._finished: list[int] = []
         self._is_clean = store.is_postgresql
-        # After an error of which the cause is unknown, what was taken is done one by one.
+        # After an error with an unknown cause, bodies and conversations are read one by one.
         self._single_bodies = _FIRST_SINGLE
-        # Bodies that this worker reads alone: it did not end with them, whatever else went wrong.
+        # Bodies that this worker started to read alone, and survived.
         self._begun: set[int] = set()
         self._since: float | None = None
         self._single_conversations = 0
-        # Conversations that are noted as being read: if this worker is still there, it did not
-        # end with them.
+        # Conversations that are recorded as being read, and that this worker survived.
         self._reading: list[Component] = []
 
     def take_in(self, now: float) -> int:
-        """Read bodies of the inbox into spans, and uploads into records; returns how many.
+        """Read bodies of the inbox into spans, and uploads into records; return their number.
 
         Raises:
             Unavailable: the store is not available now; nothing is lost, and nothing was done.
@@ -152,7 +151,7 @@ class Worker:
         items: list[Item] = []
         try:
             if self.store.is_postgresql:
-                # They are locked until all is written.
+                # They are locked until everything is written.
                 with self.store.write() as connection:
                     items = self._take(connection, alone, suspects=is_settled)
                     taken = self._read_bodies(items)
@@ -173,13 +172,13 @@ class Worker:
             with self.store.write_inbox() as connection:
                 self._inbox.fail(connection, items[0].id, spans.crash(error))
         if not items and self._single_bodies:
-            return 1  # a body is next that is read alone, or another worker has it
+            return 1  # the next body is read alone, or another worker has it
         self._single_bodies = max(0, self._single_bodies - len(items))
         self._begun.difference_update(item.id for item in items)
         return len(items)
 
     def _take(self, connection: Connection, alone: int | None, *, suspects: bool) -> list[Item]:
-        """Return what is read now; nothing if the next body has to be read alone."""
+        """Return the bodies to read now; none if the next one has to be read alone."""
         if alone is not None:
             return self._inbox.get(connection, [alone])
         found = self._inbox.waiting(connection, _TAKE_BYTES, suspects=suspects, mine=self._begun)
@@ -189,10 +188,10 @@ class Worker:
         return self._inbox.get(connection, [each.id for each in found])
 
     def _begin(self, *, suspects: bool) -> int | None:
-        """Record which body is read alone next, and give up those that ended workers each time.
+        """Record which body is read alone next, and give up those that crashed all workers.
 
-        What ends a process, as too little memory does, cannot be caught; it would be read, and
-        end the next process, for ever.
+        A crash, for example due to lack of memory, cannot be caught. Such a body would crash
+        one process after the other.
         """
         while True:
             with self.store.write_inbox() as connection:
@@ -210,13 +209,13 @@ class Worker:
                 self._inbox.fail(connection, id_, _ENDED)
 
     def _take_in_sqlite(self, items: Sequence[Item], now: float) -> None:
-        """Read bodies; as the inbox is another file, what was read is noted in the index too."""
+        """Read bodies; the index also records which ones, as the inbox is another file."""
         taken = self._read_bodies(items)
         in_project = {item.id: item.project for item in items}
         self._is_clean = False
         with self.store.write() as connection:
             self._write_taken(connection, taken, now)
-            # After a kill from here on, these are known to be read.
+            # If the worker is killed from here on, these bodies are known to be read.
             for some in slices(self._finished):
                 gone = delete(inbox_read).where(inbox_read.c.id.in_(some))
                 connection.execute(gone, execution_options=EVERY_PROJECT)
@@ -257,7 +256,7 @@ class Worker:
             self._inbox.fail(connection, item.id, error)
 
     def _clean(self) -> None:
-        """Finish what was interrupted between the two files: what was read is marked as done."""
+        """Mark bodies as done that an earlier worker read but did not mark."""
         with self.store.read() as connection:
             query = select(inbox_read.c.id)
             ids = list(connection.execute(query, execution_options=EVERY_PROJECT).scalars())
@@ -272,7 +271,7 @@ class Worker:
         self._is_clean = True
 
     def _read_upload(self, item: Item, batches: spans.Batches, uploaded: list[_Uploaded]) -> None:
-        """Read an upload: spans go the way of all spans, other recordings are records at once."""
+        """Read an upload: spans are handled like received ones, other recordings become records."""
         try:
             with opened(item, self._upload_limits) as upload:
                 file = upload.spans()
@@ -285,7 +284,7 @@ class Worker:
                 uploaded.append(_Uploaded(item, records, problem))
         except InputError as error:
             uploaded.append(_Uploaded(item, [], spans.shown(error)))
-        except Exception as error:  # noqa: BLE001 - whatever breaks is noted, and others go on
+        except Exception as error:  # noqa: BLE001 - any error is recorded, and others continue
             uploaded.append(_Uploaded(item, [], spans.crash(error)))
 
     def _write_upload(self, connection: Connection, uploaded: _Uploaded, now: float) -> None:
@@ -311,7 +310,7 @@ class Worker:
             rows.write(connection, item.project, readings, now)
 
     def read_due(self, now: float) -> int:
-        """Read conversations that are due; returns how many were examined.
+        """Read conversations that are due; return how many were examined.
 
         Raises:
             Unavailable: the store is not available now; nothing is lost, and nothing was done.
@@ -322,7 +321,7 @@ class Worker:
             with self.store.write() as connection:
                 conversations.end(connection, self._reading)
             self._reading = []
-        # Of a conversation that looks quiet, more may wait in the inbox.
+        # A conversation that looks quiet may have more spans in the inbox.
         oldest = self._inbox.depth().oldest
         horizon = now if oldest is None else min(now, oldest)
         limit = _TAKE_LOCKED if self.store.is_postgresql else _TAKE_CONVERSATIONS
@@ -361,7 +360,7 @@ class Worker:
 
     @contextmanager
     def _taking_conversations(self) -> Iterator[Connection]:
-        """Open what conversations are taken with: in PostgreSQL they are locked until the end."""
+        """Open a connection for taking conversations; PostgreSQL locks them until the end."""
         which = self.store.write if self.store.is_postgresql else self.store.read
         with which() as connection:
             yield connection
@@ -369,7 +368,7 @@ class Worker:
     def _read(
         self, connection: Connection, taken: Sequence[Component], horizon: float, *, alone: bool
     ) -> list[_Done]:
-        """Read what is due, as much as is written together."""
+        """Read due conversations, as many as are written together."""
         projects = [component.project for component in taken]
         quiet = conversations.quiet_of(connection, projects, self.bounds)
         done: list[_Done] = []
@@ -402,9 +401,9 @@ class Worker:
         return done
 
     def _begin_reading(self, connection: Connection, done: Sequence[_Done], *, alone: bool) -> None:
-        """Record what is read now, and give up a conversation that ended workers each time.
+        """Record what is read now, and give up conversations that crashed all workers.
 
-        What ends a process cannot be caught, as with bodies (:meth:`_begin`).
+        As with bodies (:meth:`_begin`), crashes cannot be caught.
         """
         counts = conversations.begun(connection, [one.component for one in done])
         if alone and max(counts, default=0) >= _MOST_BEGUN:
@@ -413,7 +412,7 @@ class Worker:
             return
         noted = []
         for one, count in zip(done, counts, strict=True):
-            if count and not alone:  # what just arrived belongs to one that a worker ended with
+            if count and not alone:  # new spans belong to a conversation that crashed a worker
                 one.decision = one.decision._replace(state=None)
                 noted.append((one.component, count))
             else:
@@ -426,7 +425,7 @@ class Worker:
     def _read_one(
         self, one: _Done, stored: Mapping[Place, bytes], chosen: conversations.Chosen
     ) -> None:
-        """Read a conversation. What breaks is noted, and others continue."""
+        """Read a conversation. Errors are recorded, and the others continue."""
         try:
             found = conversations.read(stored, chosen, self.bounds)
             one.gone = found.gone
@@ -441,8 +440,8 @@ class Worker:
     ) -> None:
         """Leave out records that are stored already, so that they get no new version.
 
-        Exporters send spans again whose answer was lost. And what a program uploaded of itself
-        tells more than its spans, so these do not replace it.
+        Exporters send spans again if the answer was lost. And a record that a program uploaded
+        itself is more complete than its spans, so that these do not replace it.
         """
         keys = [narrow(each.trace.id) for one in listed for each, _ in one.records]
         stored: dict[str, _Stored] = {}
@@ -476,7 +475,7 @@ class Worker:
             one.records = changed
 
     def _score(self, done: Sequence[_Done], now: float) -> list[tuple[_Done, Reading]]:
-        """Score what was read, and keep the bodies; rows name them afterwards."""
+        """Score the records, and store their bodies; rows name them afterwards."""
         bodies = [body for one in done for _, body in one.records]
         places = iter(self.store.bodies.put(day_of(now), bodies) if bodies else ())
         readings = []
@@ -513,7 +512,7 @@ class Worker:
         readings: Sequence[tuple[_Done, Reading]],
         now: float,
     ) -> list[Place]:
-        """Write what was read; returns the places of records that nothing names any more."""
+        """Write what was read; return the places of records that are no longer used."""
         by_project: dict[int, list[Reading]] = defaultdict(list)
         for one, reading in readings:
             by_project[one.component.project].append(reading)
@@ -529,7 +528,7 @@ class Worker:
                 LOG.warning("trace %s cannot be read: %s", component.ids[0], one.error)
             outcomes.append(Outcome(component, decision.state, decision.due, one.error))
         conversations.settle(connection, outcomes, now)
-        # One that was given up stays noted, so that more spans of it end no other worker.
+        # Given-up conversations stay recorded, so that further spans do not crash another worker.
         ended = (one for one in done if one.decision.state is not None and not one.is_given_up)
         conversations.end(connection, [one.component for one in ended])
         stale: list[Place] = []
@@ -546,7 +545,7 @@ class Worker:
 
 
 class _Done:
-    """A conversation that was examined, and what was read of it."""
+    """An examined conversation, with its record or error."""
 
     def __init__(self, component: Component, decision: conversations.Decision) -> None:
         self.component = component
@@ -574,7 +573,7 @@ def is_passing(error: Exception) -> bool:
 
 
 class Task:
-    """What the worker does every so many seconds. ``work`` says whether there is more at once."""
+    """A periodic task. ``work`` returns whether there is more to do immediately."""
 
     def __init__(self, name: str, every: float, work: Callable[[float], object]) -> None:
         self.name = name
@@ -584,7 +583,7 @@ class Task:
         self.failures = 0
 
     def run(self, now: float) -> None:
-        """Do it; report an error and wait, longer each time, without delaying other work."""
+        """Run the task; after an error, report it and wait, longer each time."""
         try:
             more = bool(self.work(now))
         except Exception as error:
@@ -610,7 +609,7 @@ def loop(tasks: Sequence[Task], stop: threading.Event) -> None:
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
-    """Work until ``stop`` is set; what is in hand is finished then.
+    """Work until ``stop`` is set; work in progress is finished first.
 
     Raises:
         Unavailable: the store is not available at the start.
@@ -620,15 +619,15 @@ def run(settings: Settings, stop: threading.Event) -> None:
     worker = Worker(
         store, bounds_of(settings), live.score, settings.limits, settings.projects_by_tag
     )
-    # Judges take seconds to answer, and reading does not wait for them.
+    # Judges take seconds to answer; reading must not wait for them.
     tasks = [
         Task("trying rubrics", 0.5, live.try_rubrics),
         Task("asking judges", 1.0, live.judge),
         Task("alerts", 1.0, live.alert),
         Task("sending results", 1.0, live.send),
     ]
-    # An investigation is a talk of minutes, and grouping 10,000 texts takes half of one: neither
-    # alerts nor reading wait for them.
+    # An investigation takes minutes, and grouping 10,000 texts half a minute: alerts and reading
+    # must not wait for them.
     talks = [
         Task("investigating", 1.0, live.investigate),
         Task("groups of issues", 30.0, live.regroup),
@@ -655,12 +654,12 @@ def run(settings: Settings, stop: threading.Event) -> None:
         proofs.stop()
         rescores.stop()
         for thread in beside:
-            thread.join(_ENDING)  # what a judge was asked and has not answered is asked again
+            thread.join(_ENDING)  # unanswered questions to judges are asked again after a restart
         store.close()
 
 
 def bounds_of(settings: Settings) -> Bounds:
-    """Return what settings say of when conversations are read, and how much of one."""
+    """Return the settings for when conversations are read, and how much of each."""
     return Bounds(
         quiet=settings.quiet,
         spans=settings.limits.conversation_spans,
@@ -670,7 +669,7 @@ def bounds_of(settings: Settings) -> Bounds:
 
 
 def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
-    """Return what a worker does, and how often (seconds) while there is nothing to do."""
+    """Return the tasks of a worker, each with its interval (seconds) while there is no work."""
     store, inbox = worker.store, Inbox(worker.store)
 
     def prune(now: float) -> None:
@@ -691,4 +690,4 @@ def tasks_of(worker: Worker, settings: Settings) -> list[Task]:
 
 
 _KNOWN_AGAIN = 7 * 86_400.0
-"""Seconds for which a body that is sent again is known; exporters give up after some minutes."""
+"""Seconds for which a duplicate body is recognised; exporters give up after some minutes."""

@@ -101,7 +101,7 @@ def test_a_prompt_that_no_rule_fits_is_an_error(script: Path, tmp_path: Path) ->
     command = [*SERVER, str(script), "--", sys.executable, "-c", careless]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "request 1: no rule of the script fits" in done.stderr
+    assert "request 1: no rule of the script matches" in done.stderr
 
 
 def test_a_wrong_script_is_reported_with_its_line(script: Path) -> None:

@@ -53,7 +53,7 @@ def test_one_answer_is_for_all_requests() -> None:
 def test_a_list_is_gone_through_and_its_end_is_an_error() -> None:
     with over("request 2: the script has 1 answers"), llm_server(["Yes."]) as llm:
         assert ask(llm, "one") == "Yes."
-        assert "this is one more" in refused(llm, "two")
+        assert "this is one request more" in refused(llm, "two")
 
 
 def test_what_a_function_raises_is_reported_at_both_ends() -> None:
@@ -83,11 +83,11 @@ def test_a_failure_of_the_test_itself_is_not_hidden() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "says nothing"),
+        ({}, "the reply is empty"),
         ({"fault": "refusel"}, "did you mean `refusal`"),
         ({"fault": "empty", "status": 500}, "give one of them"),
-        ({"fault": "rate_limit", "answer": "x"}, "no place in rate_limit"),
-        ({"answer": "x", "retry_after": 3}, "those of an error"),
+        ({"fault": "rate_limit", "answer": "x"}, "cannot be sent with rate_limit"),
+        ({"answer": "x", "retry_after": 3}, "only for errors"),
         ({"answer": "x", "fill": True}, "needs an `answer` that is a mapping"),
     ],
 )
@@ -135,7 +135,7 @@ def test_a_rule_is_used_up_after_its_times(tmp_path: Path) -> None:
 
 def test_without_a_default_every_prompt_needs_a_rule(tmp_path: Path) -> None:
     path = yaml(tmp_path, "rules: [{contains: invoice, answer: ok}]")
-    with over("no rule of the script fits"), llm_server(path) as llm:
+    with over("no rule of the script matches"), llm_server(path) as llm:
         refused(llm, "hello")
 
 
@@ -155,7 +155,13 @@ def test_everything_wrong_with_a_script_is_reported_with_its_line(tmp_path: Path
     assert [line.partition(": ")[0] for line in lines] == ["2", "4", "5", "7", "8"]
     for line, words in zip(
         lines,
-        ("did you mean `contains`", "did you mean `refusal`", "delay", "says nothing", "`default`"),
+        (
+            "did you mean `contains`",
+            "did you mean `refusal`",
+            "delay",
+            "the reply is empty",
+            "`default`",
+        ),
         strict=True,
     ):
         assert words in line

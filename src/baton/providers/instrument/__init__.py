@@ -1,1 +1,1 @@
-"""Programs that are played under OpenTelemetry: their spans tell what their agents did."""
+"""Plays programs with OpenTelemetry instrumentation: their spans show what their agents did."""

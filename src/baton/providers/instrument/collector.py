@@ -1,4 +1,4 @@
-"""Every span of this process, and whose case it is: by its trace or by links, never by time."""
+"""Collects the spans of this process by case: by trace or links, never by time."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 from .hearing import Hearing
 
 _REMEMBERED = 10_000
-"""Traces of cases that are over which are still known by their id."""
+"""The number of traces of finished cases whose ids are remembered."""
 
 _MOST = 100_000
-"""Spans, and log records, that are kept of one trace: a program in a circle makes them for ever."""
+"""Maximum spans, and log records, of one trace: a program in an endless loop never stops."""
 
 
 class Collected(msgspec.Struct, kw_only=True):
-    """What the spans of a case are, and the log records of its traces.
+    """The spans of a case, and the log records of its traces.
 
     ``open`` names spans that have not ended, ``homeless`` spans that belong to no case and started
-    while this one was played. ``lost`` counts what else was seen, by what it is.
+    while this one was played. ``lost`` counts other items that were not collected, by kind.
     """
 
     spans: list[Span] = msgspec.field(default_factory=list)
@@ -46,14 +46,14 @@ class Collected(msgspec.Struct, kw_only=True):
 
 
 class Play:
-    """A case that is being played, or what else spans may belong to."""
+    """A case that is being played, or another owner of spans."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
 
 class _Group:
-    """The spans of a trace. ``during`` are the cases in play when it started and has no owner."""
+    """The spans of a trace. ``during`` are the cases in play when it started without an owner."""
 
     def __init__(self, during: list[Play]) -> None:
         self.owner: Play | None = None
@@ -67,7 +67,7 @@ class _Group:
 
 
 class Collector(SpanProcessor):
-    """Keeps the spans of all cases in play, as they start and end, in any thread."""
+    """Collects the spans of all cases in play, in any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class Collector(SpanProcessor):
             return any(span.end_time is None for span in self._spans_of(play))
 
     def collect(self, play: Play) -> Collected:
-        """Return what there is of a case until now."""
+        """Return what was collected for a case so far."""
         with self._lock:
             self._adopt(play)
             spans = self._spans_of(play)
@@ -141,7 +141,7 @@ class Collector(SpanProcessor):
         return _collected(spans, logs, homeless, lost)
 
     def end(self, play: Play) -> None:
-        """Forget a case; what its traces still bring is counted for the next one."""
+        """Forget a case; late spans of its traces are counted as lost in the next case."""
         with self._lock:
             if play in self._playing:
                 self._playing.remove(play)
@@ -157,13 +157,13 @@ class Collector(SpanProcessor):
                 del self._over[next(iter(self._over))]
 
     def _group(self, trace_id: int, span: ReadableSpan) -> _Group | None:
-        """Find the group of a span that starts; ``None`` when it comes too late, or too early."""
+        """Return the group of a new span; ``None`` if it comes after or before its case."""
         group = self._groups.get(trace_id)
         if group is not None:
             return group
         if trace_id in self._over:
             over = self._over[trace_id]
-            self._lost[f"spans of `{over}` that came after its end: {_named(span)}"] += 1
+            self._lost[f"spans of `{over}` that arrived after its end: {_named(span)}"] += 1
             return None
         if not self._playing:
             self._lost[f"spans while no case was played: {_named(span)}"] += 1
@@ -177,7 +177,7 @@ class Collector(SpanProcessor):
         return [span for group in self._groups_of(play) for span in group.spans.values()]
 
     def _adopt(self, play: Play) -> None:
-        """Find the traces that are the case's because a link leads there, or from there."""
+        """Add the traces that are linked with the case, in either direction."""
         free = {id_: group for id_, group in self._groups.items() if group.owner is None}
         adopted = bool(free)
         while adopted:
@@ -197,13 +197,13 @@ class LogCollector(LogRecordProcessor):
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
-    # Named otherwise in the versions of the SDK, so that it is taken as it comes.
+    # The class has different names in versions of the SDK, so that the type is `Any`.
     def on_emit(self, log_record: Any) -> None:
         """Take in a log record."""
         self._collector.on_log(log_record)
 
     def shutdown(self) -> None:
-        """Do nothing: what was collected is fetched by those who want it."""
+        """Do nothing: callers fetch what was collected."""
 
     def force_flush(self, timeout_millis: int = 30000) -> bool:  # noqa: ARG002
         """Do nothing, as above."""
@@ -244,17 +244,17 @@ class Tracing:
         )
         turns.add_span_processor(self.collector)
         self.tracer = turns.get_tracer("baton")
-        # Made after it: this one is heard already.
+        # Created before the processors are added: these hear it already.
         self._hearing = Hearing(self.collector, LogCollector(self.collector))
 
     def install(self) -> None:
-        """Listen to what providers there are by now; set one up when the program did not.
+        """Listen to the current providers; set one up if the program did not.
 
         Raises:
-            InputError: a provider of the program keeps spans from being heard.
+            InputError: a provider of the program prevents the collection of spans.
         """
         if os.environ.get(OTEL_SDK_DISABLED, "").strip().lower() == "true":
-            raise InputError(f"{OTEL_SDK_DISABLED} is set: it silences every span; unset it")
+            raise InputError(f"{OTEL_SDK_DISABLED} is set, which disables all spans: unset it")
         sampler = getattr(trace.get_tracer_provider(), "sampler", None)
         said = sampler.get_description() if sampler is not None else ""
         if said.startswith(_SAMPLES):
@@ -264,5 +264,5 @@ class Tracing:
 
 @functools.cache
 def tracing() -> Tracing:
-    """Return what hears the spans of this process."""
+    """Return the collection of this process's spans."""
     return Tracing()

@@ -1,4 +1,4 @@
-"""Agent frameworks: how a program that uses one is recognised, and what records it."""
+"""Agent frameworks: recognises which ones a program uses, and what records them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from baton.model import InputError, Problem
 from baton.plugins.user_code import load_object, names_imported_below
 
 GROUP = "opentelemetry_instrumentor"
-"""The entry points by which packages offer instrumentors."""
+"""The group of entry points for instrumentors."""
 
 
 def installed_instrumentors() -> tuple[EntryPoint, ...]:
-    """Return the instrumentors that packages offer.
+    """Return the installed instrumentors.
 
-    They are searched for once: that reads a file of each installed package, which takes 30 ms.
+    The result is cached, because the search reads a file of each installed package (30 ms).
     """
     return _offered(tuple(sys.path))
 
@@ -33,10 +33,10 @@ def _offered(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001 -
 
 
 class Framework(NamedTuple):
-    """A framework, and the module that a program which uses it imports.
+    """A framework, and the module that programs import from it.
 
-    ``package`` brings an instrumentor called ``instrumentor``; without them the framework writes
-    spans itself, or Baton does.
+    ``package`` contains an instrumentor with the name ``instrumentor``; without them the framework
+    writes spans itself, or Baton does.
     """
 
     name: str
@@ -46,14 +46,14 @@ class Framework(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """Whether what records it is installed."""
+        """Whether its instrumentor is installed."""
         names = {entry.name.replace("-", "_") for entry in installed_instrumentors()}
         return not self.instrumentor or self.instrumentor in names
 
 
 _PACKAGE = "openinference-instrumentation-"
 CLAUDE = "claude_agent_sdk"
-"""The SDK whose messages Baton hears: no instrumentor is needed to record it."""
+"""The SDK whose messages Baton records itself, without an instrumentor."""
 FRAMEWORKS = (
     Framework("Google ADK", "google.adk"),
     Framework("Strands", "strands"),
@@ -63,7 +63,7 @@ FRAMEWORKS = (
     Framework("Microsoft Agent Framework", "agent_framework"),
     Framework("Semantic Kernel", "semantic_kernel"),
     Framework("OpenAI Agents", "agents", "openai_agents", f"{_PACKAGE}openai-agents"),
-    # By their instrumentor where it is installed, else by a handler of ours.
+    # Recorded by their instrumentor if it is installed, else by Baton's handler.
     Framework("LangGraph", "langgraph"),
     Framework("LangChain", "langchain"),
     Framework("CrewAI", "crewai", "crewai", f"{_PACKAGE}crewai"),
@@ -72,7 +72,7 @@ FRAMEWORKS = (
     Framework("Agno", "agno", "agno", f"{_PACKAGE}agno"),
     Framework("LlamaIndex", "llama_index", "llama_index", f"{_PACKAGE}llama-index"),
 )
-# `agents` is a name that programs give modules of their own; only the SDK has this one.
+# Programs may have their own module `agents`; only the SDK has this submodule.
 _PROOF = {"agents": "agents.tracing"}
 
 
@@ -89,7 +89,7 @@ def unrecorded(frameworks: Iterable[Framework]) -> dict[str, str]:
 class Examined(NamedTuple):
     """What an agent's module uses. ``imported`` are frameworks that its own files import.
 
-    ``has_spans``: its spans tell what it does, by a framework or by spans of its own.
+    ``has_spans``: a framework, or the program itself, makes spans that show what it does.
     ``is_of_adk``: it is an agent or App of Google ADK.
     """
 
@@ -107,7 +107,7 @@ _START = (
 
 
 def examine(target: str, folder: Path) -> Examined:
-    """Load ``module:name`` in its own process, and tell which frameworks it uses.
+    """Load ``module:name`` in a separate process, and return which frameworks it uses.
 
     Raises:
         InputError: it cannot be loaded.
@@ -119,7 +119,7 @@ def examine(target: str, folder: Path) -> Examined:
             done = subprocess.run(  # noqa: S603 - it is ourselves
                 [*command, str(answer)],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # it is printed again when a case is played
+                stdout=subprocess.DEVNULL,  # the same output comes again when a case is played
                 stderr=subprocess.PIPE,
                 timeout=_LOADING,
                 check=False,
@@ -150,8 +150,8 @@ def examine_here(target: str, folder: str, answer: str) -> None:
         said = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
     else:
         names = set(names_imported_below(Path(folder).resolve()))
-        # What a framework imports itself is no choice of the program: only its own files count for
-        # what has to be there.
+        # Frameworks import each other: only the imports in the program's own files show which ones
+        # it needs.
         imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
         used = bool(imported or frameworks_in(sys.modules) or _is_among("opentelemetry", names))
         has_spans = used or is_framework_object(value)

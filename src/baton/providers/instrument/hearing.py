@@ -1,4 +1,4 @@
-"""Hearing every span and log record of this process, whoever makes the providers of it."""
+"""Hears every span and log record of this process, whoever creates its providers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from baton.model import InputError
 
 _MANY = 100_000
-"""Attributes of a span: instrumentations write one for each part of each message."""
+"""Maximum attributes of a span: instrumentations write one for each part of each message."""
 
 
 class Hearing:
-    """Hands all spans and log records of this process to a processor each.
+    """Passes all spans of this process to one processor, and all log records to another.
 
-    A program's own providers stay what they are, and their exporters get what they got before:
-    the processors are one more each.
+    The processors are added to the program's own providers, whose exporters work as before.
     """
 
     def __init__(self, spans: SpanProcessor, logs: LogRecordProcessor) -> None:
@@ -36,7 +35,7 @@ class Hearing:
             watch(kind, self._met)
 
     def install(self) -> None:
-        """Listen to what providers there are by now; set them up where the program did not.
+        """Listen to the current providers; set up those that the program did not.
 
         Raises:
             InputError: the program's tracer provider takes no processors.
@@ -53,10 +52,10 @@ class Hearing:
             self._hear(each)
 
     def install_before(self) -> None:
-        """Listen from now on, in a program that has not begun.
+        """Listen from now on, in a program that has not started.
 
-        It may yet set providers of its own, which can be done only once. So ours are set when the
-        first span or log record would have none.
+        It may still set its own providers, and they can be set only once. So Baton's are only set
+        when the first span or log record would have none.
         """
         self._is_installed = True
         _before(trace.ProxyTracer, "_tracer", self._set_tracer_provider)
@@ -71,7 +70,7 @@ class Hearing:
             _logs.set_logger_provider(LoggerProvider())
 
     def _met(self, provider: Any) -> None:
-        """Record a provider that was made, as it need not be the one of the process."""
+        """Record a new provider, because it may not be the global one."""
         self._providers.add(provider)
         if self._is_installed:
             self._hear(provider)
@@ -87,7 +86,7 @@ class Hearing:
         self._heard.add(provider)
 
     def _is_still_there(self, provider: Any) -> bool:
-        """Return whether the processor is still among those there; some providers drop them."""
+        """Return whether a provider still has the processor; some providers drop them."""
         multi = getattr(provider, "_active_span_processor", None)
         there = getattr(multi, "_span_processors", None)
         return there is None or self._spans in there
@@ -101,7 +100,7 @@ def many() -> SpanLimits:
 
 
 def watch(kind: type[Any], met: Callable[[Any], None]) -> None:
-    """Call a function with every object of a class that is made from now on."""
+    """Call a function with every new object of a class from now on."""
     original = kind.__init__
 
     @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""Instrumentation: packages that bring it, and frameworks that have it built in."""
+"""Switches instrumentation on: that of packages, and that built into frameworks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _OPTIONS = {
     # Without it delegates are known only by the arguments of the call.
     "openinference-instrumentation-crewai": {"use_event_listener": True},
 }
-"""What an instrumentor needs to tell all it can, by package."""
+"""Options of instrumentors for complete recordings, by package."""
 _LARGE = {each.instrumentor: each.module for each in FRAMEWORKS if each.instrumentor}
 _LARGE |= {"langchain": "langchain_core", "llama_index": "llama_index.core"}
-"""The module by whose import an instrumentor is switched on, by name."""
+"""The modules whose import switches an instrumentor on, by its name."""
 
 _NO_SPANS = frozenset({"threading"})
-"""Instrumentors that record nothing: that of threads, which comes with Strands, joins spans."""
+"""Instrumentors without own spans: that of threads, which comes with Strands, connects spans."""
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _SENSITIVE = (
@@ -37,7 +37,7 @@ _SENSITIVE = (
     "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS",
     "SEMANTICKERNEL_EXPERIMENTAL_GENAI_ENABLE_OTEL_DIAGNOSTICS_SENSITIVE",
 )
-"""Variables by which frameworks are asked for what was said."""
+"""Environment variables that let frameworks record the content of messages."""
 _LIMITS = ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "OTEL_SPAN_EVENT_COUNT_LIMIT")
 
 
@@ -47,9 +47,9 @@ def check_instrumentors(wanted: Wanted) -> None:
 
 
 def set_environment() -> None:
-    """Ask for whole records, where the environment does not say otherwise."""
-    # Instrumentations without OpenTelemetry's own helpers know only `true`. ADK knows the modes by
-    # itself, and with `true` it leaves results of tools out of its spans.
+    """Enable complete recordings, unless the environment says otherwise."""
+    # Instrumentations without OpenTelemetry's helpers only know `true`. ADK knows the modes itself,
+    # and with `true` it leaves the results of tools out of its spans.
     has_modes = is_installed("opentelemetry.util.genai") or is_installed("google.adk")
     os.environ.setdefault(_CONTENT, "SPAN_AND_EVENT" if has_modes else "true")
     for name in _SENSITIVE:
@@ -59,16 +59,16 @@ def set_environment() -> None:
 
 
 def activate(wanted: Wanted, note: Callable[[str], None]) -> None:
-    """Switch instrumentors on; ``note`` gets each as ``name (package version)``.
+    """Switch instrumentors on; ``note`` is called with each as ``name (package version)``.
 
-    Those that are asked for by name have to work. Of all there are, those are left out whose
-    library is not installed, and one that fails otherwise is noted with the reason. One for a
-    framework that takes long to import is switched on when the program has imported that.
+    Those that are requested by name have to work. If all are requested, those without their library
+    are left out, and ``note`` is called with the reason of any other failure. If a framework takes
+    long to import, its instrumentor is switched on when the program has imported it.
 
     Raises:
-        InputError: an unknown name, or one that was asked for cannot be switched on.
+        InputError: an unknown name, or a requested instrumentor cannot be switched on.
     """
-    # Strands instruments threads by itself. That we did so before is no news for the user.
+    # Strands also instruments threads. Suppress its warning that this was done before.
     logging.getLogger("opentelemetry.instrumentation.instrumentor").addFilter(
         lambda record: "already instrumented" not in record.getMessage()
     )
@@ -83,9 +83,9 @@ def activate(wanted: Wanted, note: Callable[[str], None]) -> None:
 
 
 def record_langchain(note: Callable[[str], None]) -> None:
-    """Record LangChain and LangGraph by a handler of ours, where nothing is installed that does.
+    """Record LangChain and LangGraph with Baton's handler, if no instrumentor is installed.
 
-    ``note`` gets its name once the program runs something of LangChain.
+    ``note`` is called with its name when the program uses LangChain.
     """
     if is_recorded_or_refused("langchain"):
         return
@@ -96,12 +96,12 @@ def record_langchain(note: Callable[[str], None]) -> None:
         switch_on()
         note("langchain (Baton's own handler)")
 
-    # Where LangChain keeps the handlers of all runs: it is imported before the first of them.
+    # This module has the handlers of all runs, and is imported before the first run.
     after_import("langchain_core.tracers.context", imported)
 
 
 def is_recorded_or_refused(name: str) -> bool:
-    """Return whether an instrumentor of this name is installed, or the environment refuses one."""
+    """Return whether this instrumentor is installed, or switched off by the environment."""
     return name in {entry.name for entry in installed_instrumentors()} | _refused()
 
 
@@ -143,9 +143,9 @@ class BuiltIn(NamedTuple):
 
 
 def switch_on_built_in(note: Callable[[str], None]) -> None:
-    """Switch on what frameworks have built in, as soon as the program has imported them.
+    """Switch on frameworks' own instrumentation, as soon as the program has imported them.
 
-    ``note`` gets the name of each that was off.
+    ``note`` is called with the name of each that was off.
     """
 
     def imported(module: ModuleType) -> None:
@@ -159,7 +159,7 @@ def switch_on_built_in(note: Callable[[str], None]) -> None:
 
 
 def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
-    """Call a function with a module, now if it is imported, else as soon as it is."""
+    """Call a function with a module: now if it is imported, else when it is."""
     if name in sys.modules:
         act(sys.modules[name])
     else:
@@ -167,7 +167,7 @@ def after_import(name: str, act: Callable[[ModuleType], None]) -> None:
 
 
 class _Finder(MetaPathFinder):
-    """Finds one module as the other finders do, and acts once it is loaded."""
+    """Finds one module through the other finders, and calls a function when it is loaded."""
 
     def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
         self._name = name
@@ -204,7 +204,7 @@ class _Loader(Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # From now on everything is as it would be without us: resources are asked of the loader.
+        # Restore the original loader, which also finds resources.
         module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
@@ -231,7 +231,7 @@ def _first(installed: list[EntryPoint], name: str) -> EntryPoint:
 
 
 def _rank(entry: EntryPoint) -> tuple[bool, bool, str]:
-    """Sort those first that tell most of who handed work to whom."""
+    """Return a sort key: instrumentors with the most information on dispatches come first."""
     package = _package(entry)
     return not package.startswith("openinference"), "genai" not in package, package
 

@@ -1,8 +1,8 @@
-"""LangChain and LangGraph: a callback handler of ours, which records their runs as spans.
+"""A callback handler that records runs of LangChain and LangGraph as spans.
 
-It is for programs without an instrumentor of LangChain. The spans have the names of OpenInference,
-as a graph of plain functions has no other that says what its state was. ``switch_on`` is called
-once the program has imported LangChain, as this module imports it too.
+It is for programs without an instrumentor of LangChain. The spans use the names of OpenInference,
+because no other convention has the state of a graph of plain functions. This module imports
+LangChain, so that ``switch_on`` is only called when the program has imported it.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from opentelemetry.trace import Span, Status, StatusCode
 
 SCOPE = "baton.instrumentation.langchain"
 _OTHERS = ("langfuse.langchain", "mlflow.langchain", "traceai_langchain")
-"""Modules with handlers that make spans too: a program that imports one has its own recording."""
+"""Modules with handlers that also make spans: a program that imports one records itself."""
 _SESSIONS = ("session_id", "conversation_id", "thread_id")
-"""Names that a conversation has in the metadata of a run, the first that is there."""
+"""Names for the id of a conversation in the metadata of a run; the first one is used."""
 _COUNTS = (
     ("prompt", "input_tokens", "prompt_tokens"),
     ("completion", "output_tokens", "completion_tokens"),
     ("total", "total_tokens", "total_tokens"),
 )
-"""Names of token counts: of the span, of LangChain's own usage, and of what some models return."""
+"""Names of token counts: in the span, in LangChain's usage, and in the output of some models."""
 _DETAILS = (
     ("prompt_details.cache_read", "input_token_details", "cache_read"),
     ("prompt_details.cache_write", "input_token_details", "cache_creation"),
@@ -48,10 +48,10 @@ def switch_on() -> None:
 
 
 class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not read by mypy
-    """Makes a span of each run of a graph, node, model and tool, below the span of its parent."""
+    """Makes a span for each run of a graph, node, model or tool, below the span of its parent."""
 
     run_inline = True
-    """Asked where the run is and not in another thread, so that a run ends after its parts."""
+    """Called in the thread of the run, so that a run ends after its parts."""
 
     def __init__(self) -> None:
         self._tracer = trace.get_tracer(SCOPE)
@@ -60,9 +60,9 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
     def on_chain_start(
         self, serialized: Mapping[str, Any] | None, inputs: Any, *, run_id: UUID, **more: Any
     ) -> None:
-        """Start a graph, a node of one, or any other step of a program."""
+        """Start a graph, a node, or any other step of a program."""
         name = _name(serialized, more)
-        # As OpenInference does: `AgentExecutor` is an agent, and no graph says so.
+        # The same rule as in OpenInference: `AgentExecutor` is an agent; graphs do not say it.
         kind = "AGENT" if "agent" in name.lower() else "CHAIN"
         self._start(run_id, name, kind, inputs, more)
 
@@ -110,13 +110,13 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         self._start(run_id, _name(serialized, more), "RETRIEVER", query, more)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:
-        """End a step with the state, or the part of it, that it made."""
+        """End a step with its output: the state, or a part of it."""
         self._end(run_id, outputs)
 
     on_tool_end = on_retriever_end = on_chain_end
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        """End a request with what the model answered and what it spent."""
+        """End a request with the model's answer and usage."""
         span = self._spans.get(run_id)
         answers = response.generations[0] if response.generations else []
         messages = [each.message for each in answers if hasattr(each, "message")]
@@ -125,7 +125,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         self._end(run_id, messages or "\n".join(each.text for each in answers))
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        """End what failed, or left its graph by raising, as LangGraph does to move on."""
+        """End a step that failed, or that left its graph by raising, as LangGraph does."""
         span = self._spans.pop(run_id, None)
         if span is not None:
             span.record_exception(error)
@@ -138,7 +138,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         """Do nothing: the error that stops the graph is recorded."""
 
     def on_resume(self, event: Any) -> None:
-        """Do nothing: what continues is recorded."""
+        """Do nothing: the resumed run is recorded."""
 
     def _start(
         self, run_id: UUID, name: str, kind: str, given: Any, more: Mapping[str, Any]
@@ -176,14 +176,14 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
 
 
 def _name(serialized: Mapping[str, Any] | None, more: Mapping[str, Any]) -> str:
-    """Return the name of a run, else the class of what runs."""
+    """Return the name of a run, else the class of the object that runs."""
     about = serialized or {}
     class_ = about.get("id") or ["Unnamed"]
     return str(more.get("name") or about.get("name") or class_[-1])
 
 
 def _is_recorded_otherwise() -> bool:
-    """Return whether a program records its runs itself: two spans of one run would be two runs."""
+    """Return whether a program records itself, because a second span would be a second run."""
     by_langsmith = any(
         os.environ.get(f"{name}_OTEL_ENABLED", "").lower() == "true"
         for name in ("LANGSMITH", "LANGCHAIN")
@@ -192,7 +192,7 @@ def _is_recorded_otherwise() -> bool:
 
 
 def _spent(messages: Sequence[Any], output: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield which model answered, and its tokens, as far as it says."""
+    """Yield attributes for the model that answered and its tokens, as far as known."""
     about = getattr(messages[0], "response_metadata", None) if messages else None
     for values in (output, about or {}):
         if model := values.get("model_name") or values.get("model"):
@@ -221,7 +221,7 @@ def _written(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Turn an object of LangChain or pydantic into plain data; any other is told as it prints."""
+    """Convert an object of LangChain or pydantic to plain data; print any other object."""
     if isinstance(value, BaseMessage):
         return message_to_dict(value)
     dump = getattr(value, "model_dump", None)

@@ -1,4 +1,4 @@
-"""Plays cases with a program in this process, and makes traces of its spans."""
+"""Plays cases with a program in this process, and makes traces from its spans."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from baton.readers.otlp.span import Span
 
 
 class PlayedTurn(msgspec.Struct, kw_only=True):
-    """A message that was sent. ``stated`` is what the program returned, ``error`` why it broke."""
+    """A message that was sent; ``stated`` is what the program returned, ``error`` why it failed."""
 
     input: Content | None
     started: float
@@ -58,7 +58,7 @@ class PlayedTurn(msgspec.Struct, kw_only=True):
 
 
 class ProgramSetup(NamedTuple):
-    """How a program was set up, and what is said of it in each trace.
+    """How a program was set up, for the attributes of each trace.
 
     ``instrumentors`` and ``built_in`` grow when the program imports a framework.
     """
@@ -70,7 +70,7 @@ class ProgramSetup(NamedTuple):
 
 
 def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: ProgramSetup) -> Trace:
-    """Put together what is known of a case.
+    """Make the trace of a case.
 
     Raises:
         ProviderError: the spans cannot be read as one conversation of these turns.
@@ -104,10 +104,10 @@ def trace_of(case: Case, played: list[PlayedTurn], seen: Collected, setup: Progr
 
 
 def unanswered(trace: Trace, played: list[PlayedTurn]) -> str | None:
-    """Tell of a turn for which neither the program nor its spans have an answer."""
+    """Return a message about a turn without an answer from the program or its spans, if any."""
     for number, (turn, each) in enumerate(zip(trace.turns, played, strict=True), 1):
         if turn.output is None and turn.status == "completed" and each.stated is None:
-            return f"turn {number}: the function returned nothing, and its spans hold no answer"
+            return f"turn {number}: the function returned nothing, and its spans have no answer"
     return None
 
 
@@ -118,17 +118,17 @@ def session_of(case: Case) -> str:
 
 def _read(case: Case, played: list[PlayedTurn], seen: Collected, setup: ProgramSetup) -> Trace:
     if len(seen.spans) <= len(played):
-        return _nothing_seen(setup)  # there is no span but those of the turns
+        return _nothing_seen(setup)  # only the spans of the turns exist
     _hold_together(seen.spans, session_of(case))
     _keep_apart(seen.spans, played)
     traces = read_spans(seen.spans, seen.logs, setup.agents)
     if len(traces) > 1:
-        raise ProviderError(f"the spans of the case tell of {len(traces)} conversations, not of 1")
+        raise ProviderError(f"the spans of the case have {len(traces)} conversations, not 1")
     return traces[0] if traces else _nothing_seen(setup)
 
 
 def _hold_together(spans: list[Span], session: str) -> None:
-    """Put the outermost spans into one session, as all of them are known to be of one case."""
+    """Give all root spans the same session, because they belong to one case."""
     ids = {(span.trace_id, span.span_id) for span in spans}
     for span in spans:
         if span.parent_id is None or (span.trace_id, span.parent_id) not in ids:
@@ -136,7 +136,7 @@ def _hold_together(spans: list[Span], session: str) -> None:
 
 
 def _keep_apart(spans: list[Span], played: list[PlayedTurn]) -> None:
-    """Cut links between turns, as these would make one turn of two."""
+    """Remove links between turns, which would merge them into one turn."""
     starts: dict[str, float] = {}
     for span in spans:
         at = span.started or 0.0
@@ -149,7 +149,7 @@ def _keep_apart(spans: list[Span], played: list[PlayedTurn]) -> None:
 
 
 def _nothing_seen(setup: ProgramSetup) -> Trace:
-    """Return what to fill in when no agent was running in any span."""
+    """Return a trace without turns, for a program without any span of an agent."""
     return Trace(
         schema_version=SCHEMA_VERSION,
         id="",
@@ -161,20 +161,20 @@ def _nothing_seen(setup: ProgramSetup) -> Trace:
 
 
 def _by_turn(turns: list[Turn], played: list[PlayedTurn]) -> list[Turn | None]:
-    """Find what the spans tell of each message; messages are sent one after the other."""
+    """Return the turn from spans for each message; messages are sent one after the other."""
     by_place: list[Turn | None] = [None] * len(played)
     for turn in turns:
         place = _place(turn.started or 0.0, played)
         if by_place[place] is not None:
             raise ProviderError(
-                f"turn {place + 1}: its spans tell of several conversations side by side"
+                f"turn {place + 1}: its spans have several conversations at the same time"
             )
         by_place[place] = turn
     return by_place
 
 
 def _place(at: float, played: list[PlayedTurn]) -> int:
-    """Return which message was the last to be sent by then."""
+    """Return the position of the last message that was sent before a time."""
     return max(sum(each.started <= at for each in played) - 1, 0)
 
 
@@ -183,7 +183,7 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
     if read is not None and read.runs:
         turn = read
         if stated is not None and (stated.runs or stated.dispatches):
-            # What the program said of its agents: its spans know it better.
+            # The program also described its agents, but its spans are more accurate.
             unused = "returned by the program, but already in its spans"
             count = len(stated.runs) + len(stated.dispatches)
             trace.dropped.append(Dropped(what=unused, count=count))
@@ -197,7 +197,7 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
     if stated is not None and stated.output is not None:
         turn.output = stated.output
         if turn.status in ("failed", "incomplete"):
-            # Whatever became of its agents, the program has given an answer.
+            # The program answered, even if one of its agents failed.
             turn.status, turn.error = "completed", None
     for field in ("input", "output"):
         if getattr(turn, field) is not None:
@@ -219,7 +219,7 @@ def _settle(unknown: list[str], name: str, *, is_known: bool) -> None:
 
 
 _SETTLE = 0.5
-"""Seconds that spans have to end once the program has answered."""
+"""Seconds that spans have to end after the program has answered."""
 _SHOWN = 5
 
 
@@ -239,11 +239,11 @@ class Player:
         self.program = Program(setup.target, folder, setup.texts, prompts)
         self.target = self.program.target
         self.hooks = Hooks(setup.hooks, folder)
-        # What was made while the program was loaded.
+        # Listen to providers that were created while the program was loaded.
         self.tracing.install()
 
     async def tell(self) -> Told:
-        """Tell which texts may be changed."""
+        """Return which texts may be changed."""
         return Told(self.program.components(), sorted(self.program.tools()))
 
     def start(self, case: Case) -> CaseInPlay:
@@ -251,7 +251,8 @@ class Player:
         refuse_unplayable(case, stand_ins=True)
         if self.target.whole_case and len(case.turns) > 1:
             raise ProviderError(
-                "one call for several turns cannot be instrumented: take a message, not the case"
+                "one call for several turns cannot be instrumented: let the function take a "
+                "message, not the case"
             )
         if any(turn.new_session for turn in case.turns[1:]) and not self.target.takes_session:
             raise ProviderError(NO_SESSION)
@@ -260,7 +261,7 @@ class Player:
 
 
 class CaseInPlay:
-    """One playing of a case; :meth:`seen` may be asked from any thread."""
+    """A case that is being played; :meth:`seen` may be called from any thread."""
 
     def __init__(self, player: Player, case: Case) -> None:
         self._player, self._case = player, case
@@ -273,8 +274,8 @@ class CaseInPlay:
         """Play it to its end.
 
         Raises:
-            ProviderError: it could not be played, or its spans are not whole.
-            CaseCancelled: it was interrupted; with what was seen until then.
+            ProviderError: it could not be played, or its spans are not complete.
+            CaseCancelled: it was interrupted; with the trace so far.
         """
         try:
             with self._player.program.playing(self._case) as play:
@@ -293,7 +294,7 @@ class CaseInPlay:
         return self._whole(problem)
 
     def seen(self) -> Trace | None:
-        """Return what there is until now, if anything can be made of it."""
+        """Return the trace so far, if the spans can be read."""
         if not self._played:
             return None
         try:
@@ -302,7 +303,7 @@ class CaseInPlay:
             return error.trace
 
     def _whole(self, problem: str | None) -> Trace:
-        """Return the trace, or raise for all that is wrong with it."""
+        """Return the trace; raises ProviderError for its problems."""
         seen = self._collector.collect(self._play)
         problems = [problem, _extra_keys(seen)]
         trace: Trace | None = None
@@ -360,7 +361,7 @@ class CaseInPlay:
         finally:
             turn.ended = time.time()
         if isinstance(answer, Trace):
-            raise ProviderError("the function returned a Trace: its spans are the trace here")
+            raise ProviderError("the function returned a Trace: here the trace comes from spans")
         if answer is not None:
             turn.stated = stated_turn(answer, f"turn{number}")
             if turn.stated.turn.error is not None:
@@ -368,7 +369,7 @@ class CaseInPlay:
 
     @contextmanager
     def _root(self, name: str, owner: Play) -> Iterator[None]:
-        """Start its own trace, below whose first span all others come to stand."""
+        """Start a new trace, whose first span is the parent of all others."""
         attributes = {"baton.case": self._case.id, "session.id": session_of(self._case)}
         tracer = self._player.tracing.tracer
         span = tracer.start_span(name, context=Context(), attributes=attributes)
@@ -380,7 +381,7 @@ class CaseInPlay:
             span.end()
 
     async def _settle(self) -> None:
-        """Give spans a moment to end that do so in the background."""
+        """Wait a moment for spans that end in the background."""
         until = time.monotonic() + _SETTLE
         while self._collector.is_open(self._play) and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -398,7 +399,7 @@ def _extra_keys(seen: Collected) -> str | None:
 
 
 class Inline:
-    """Plays cases here; what the program keeps in its modules is shared by all of them."""
+    """Plays cases in this process; they share what the program stores in its modules."""
 
     def __init__(self, setup: Setup) -> None:
         """Load the program; raises InputError."""
@@ -414,9 +415,9 @@ class Inline:
         """Do nothing: what the program set up stays."""
 
     async def tell(self) -> Told:
-        """Tell which texts may be changed."""
+        """Return which texts may be changed."""
         return await self._player.tell()
 
     async def play(self, case: Case) -> Trace:
-        """Play a case; raises ProviderError, and CaseCancelled with what was seen."""
+        """Play a case; raises ProviderError, and CaseCancelled with the trace so far."""
         return await self._player.start(case).run()

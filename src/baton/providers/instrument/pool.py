@@ -1,4 +1,4 @@
-"""Worker processes: as many as cases are in play at once, used again for the cases after them."""
+"""A pool of worker processes: one per concurrent case, used again for later cases."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from .wire import (
 _ENDING = 3.0
 """Seconds that a worker has to end by itself; a little more than it gives its program."""
 _LOADING = 300.0
-"""Seconds that importing the program may take; it has no part in the time for a case."""
+"""Seconds that importing the program may take; not included in the time for a case."""
 _EXIT = 1.0
-"""Seconds between its last word and its end."""
+"""Maximum seconds between its last message and its end."""
 _KEPT = 3
 _LONGEST_LINE = 1 << 16
-"""Bytes of a line that are passed on at once: what a program prints may have no end of a line."""
+"""Maximum bytes of a line before it is passed on: output may have no line breaks."""
 _START = (
     "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.worker import main; main()"
 )
@@ -60,15 +60,15 @@ _Asked = Future[Answer | None]
 
 
 class WorkerEnded(Exception):  # noqa: N818 - it says what became of the process
-    """The process is there no more."""
+    """The process has ended."""
 
 
 class Started:
     """A process that is started; see :class:`baton.providers.instrument.warm.Process`."""
 
     def __init__(self) -> None:
-        # A session of its own: Ctrl-C is for this process to handle, and what the program
-        # starts is ended together with it.
+        # A new session, because this process handles Ctrl-C, and so that everything the program
+        # starts can be ended together with it.
         self._process = process = subprocess.Popen(  # noqa: S603 - it is ourselves
             [sys.executable, "-c", _START.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -90,14 +90,14 @@ class Started:
         return self._process.returncode
 
     def exits_within(self, seconds: float) -> None:
-        """Wait a while for its end."""
+        """Wait at most this long for its end."""
         _await_exit(self._process, seconds)
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
+        """Kill it with everything that it started."""
         process = self._process
         if process.returncode is None:
-            # While it has not been waited for, its id is no other's.
+            # Its id cannot be reused before it has been waited for.
             with suppress(ProcessLookupError, PermissionError):
                 if hasattr(os, "killpg"):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -113,7 +113,7 @@ class Worker:
         self._process: Process = process if process is not None else Started()
         self._orders, *self._pipes = self._process.pipes
         self.libraries: list[str] = []
-        """What it imported, where the setup asks for it."""
+        """The libraries that it imported, if the setup asks for them."""
         self._said: deque[str] = deque(maxlen=_KEPT)
         self._asked: _Asked = Future()
         self._sending = threading.Lock()
@@ -130,7 +130,7 @@ class Worker:
         self._send(setup)
 
     async def loaded(self) -> None:
-        """Wait until it is ready.
+        """Wait until the worker is ready.
 
         Raises:
             InputError: the program cannot be loaded.
@@ -173,14 +173,14 @@ class Worker:
         return self._asked.result()
 
     async def cut(self) -> Played:
-        """Break off the case in play; return what was seen of it. It is to be killed then."""
+        """Cancel the case in play; return its trace so far. The caller then kills the worker."""
         self._send(Cut())
         await _done(self._asked, CLEAN_UP + 1)
         answer = self._asked.result() if self._asked.done() else None
         return answer if isinstance(answer, Played) else Played(None)
 
     def kill(self) -> None:
-        """End it at once, with all that the program started."""
+        """Kill it with everything that the program started."""
         self._process.kill()
         for thread, pipe in zip(self._threads, self._pipes, strict=True):
             if thread is not threading.current_thread():
@@ -191,14 +191,14 @@ class Worker:
             self._orders.close()
 
     def end(self) -> None:
-        """Let it end by itself, for a while; blocks meanwhile."""
+        """Wait a while until it ends by itself; blocks."""
         with suppress(OSError):
             self._orders.close()
         self._process.exits_within(_ENDING)
         self.kill()
 
     def _send(self, order: Order) -> None:
-        # What nobody reads any more is answered by the end of the answers.
+        # If the process has ended, the end of its answers shows that.
         with self._sending, suppress(OSError, ValueError):
             send(self._orders, order)
 
@@ -212,7 +212,7 @@ class Worker:
         except (TooLong, msgspec.MsgspecError) as error:
             self._trouble = f"the worker process sent something that is not an answer: {error}"
         except (OSError, ValueError) as error:
-            # It was killed meanwhile; whoever killed it reports how it ended.
+            # It was killed meanwhile; the caller that killed it reports how it ended.
             logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
         self.has_ended = True
         self._process.exits_within(_EXIT)
@@ -220,7 +220,7 @@ class Worker:
             self._asked.set_result(None)
 
     def _imagine(self, ask: AskLlm) -> None:
-        """Have the LLM asked that the worker cannot ask; its answer is sent once it is there."""
+        """Ask the LLM for the worker, which has no client; send the answer when it arrives."""
         imagining = self._imagining
         if imagining is None:
             self._send(LlmSays(ask.number, problem="the case has ended"))
@@ -242,7 +242,7 @@ class Worker:
         answering.add_done_callback(tell)
 
     def _pass_on(self, pipe: IO[bytes]) -> None:
-        """Show what the program prints, and keep the end of it."""
+        """Print the program's output, and keep its last lines."""
         while line := pipe.readline(_LONGEST_LINE):
             text = line.decode(errors="replace")
             if text.strip():
@@ -260,15 +260,15 @@ class Worker:
             how = f"the worker process ended with exit code {code}"
         else:
             how = f"the worker process was ended by signal {-code} ({_signal(-code)})"
-        return f"{how} (it last said: {' / '.join(self._said)})" if self._said else how
+        return f"{how} (its last output: {' / '.join(self._said)})" if self._said else how
 
 
 async def _done(asked: _Asked, timeout: float | None = None) -> None:
-    """Wait for an answer, or until the time is up; the answer may still come when cancelled."""
+    """Wait for an answer or the timeout; after a cancellation the answer may still come."""
     loop, came = asyncio.get_running_loop(), asyncio.Event()
 
     def tell(_: _Asked) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed: nobody waits anymore
             loop.call_soon_threadsafe(came.set)
 
     asked.add_done_callback(tell)
@@ -277,7 +277,7 @@ async def _done(asked: _Asked, timeout: float | None = None) -> None:
 
 
 def _await_exit(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """Wait a while for a process to end, and leave it to others to learn how."""
+    """Wait for a process to end without reading its exit code."""
     until = time.monotonic() + seconds
     if not hasattr(os, "waitid"):
         with suppress(subprocess.TimeoutExpired):
@@ -297,7 +297,7 @@ def _signal(number: int) -> str:
 
 
 class Pool:
-    """Plays cases in their own processes, if nothing of one case reaches another."""
+    """Plays cases in worker processes."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -308,7 +308,7 @@ class Pool:
         self._last_resort = weakref.finalize(self, _kill, self._workers)
 
     async def open(self) -> None:
-        """Load the program once, so that what is wrong with it is reported before any case.
+        """Load the program once, so that its errors are reported before any case is played.
 
         Raises:
             InputError: it cannot be loaded.
@@ -316,7 +316,7 @@ class Pool:
         self._idle.append(await self._start())
 
     async def prepare(self) -> None:
-        """Keep a process for the case that is played next, as loading may take long."""
+        """Start a process for the next case, because loading may take long."""
         with suppress(ProviderError):  # it is reported when the case is played
             self._kept.append(await self._take())
 
@@ -354,7 +354,7 @@ class Pool:
 
         Raises:
             ProviderError: it could not be played.
-            CaseCancelled: with what was seen until then. The process is ended.
+            CaseCancelled: with the trace so far. The process is killed.
         """
         try:
             as_json(case)

@@ -1,20 +1,20 @@
 """Worker processes that are forked from a warm one, and kept from one batch of cases to the next.
 
 A worker is a fresh interpreter that imports Baton, the libraries of the program, and the program:
-0.3 to 3 s of work. Who plays one program hundreds of times with changing texts, as `baton improve`
-does, puts :func:`warm_workers` around it. Then
+0.3 to 3 s of work. `baton improve` plays one program hundreds of times with changing texts, within
+:func:`warm_workers`. Then
 
-- a nursery process imports Baton and the libraries that the program was seen to import, never a
-  module of the program itself, and each worker is a fork of it. So a worker begins as a fresh
-  process does, and nothing that a program keeps (a cache, a counter, a connection) gets from one
-  text to another;
-- workers with the same setup, texts included, are kept when their pool is closed, and play its next
-  batch. As within a batch, what a program keeps gets from one case to the next.
+- a nursery process imports Baton and the libraries that the program imported before, never a module
+  of the program itself, and each worker is a fork of it. So a worker starts like a fresh process,
+  and nothing that a program stores (a cache, a counter, a connection) gets from one text to
+  another;
+- workers with the same setup, including texts, are kept when their pool is closed, and play the
+  next batch. As within a batch, what a program stores gets from one case to the next.
 
 Each worker imports libraries itself if that may make a difference: if the program changes the
 environment while it is loaded (libraries may read it when they are imported), or if it is
-instrumented, which has to be before them. Where importing starts threads, which a fork does not
-have, and if there is no safe fork (macOS, Windows), workers are started as ever.
+instrumented, which has to happen before. If an import starts threads, which a fork does not have,
+or if there is no safe fork (macOS, Windows), workers are started as usual.
 """
 
 from __future__ import annotations
@@ -50,32 +50,32 @@ _START = (
     "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.warm import main; main()"
 )
 _SETUPS = 2
-"""Setups whose workers are kept: a candidate's, and those of the texts that it is compared with."""
+"""Number of setups whose workers are kept: a candidate's, and that of the texts to compare with."""
 _READY = 300.0
 """Seconds that importing the libraries may take."""
 _MESSAGE = 1 << 16
 _NAMES = 500
-"""Names of modules in a message."""
+"""Maximum names of modules in a message."""
 
 
 class Process(Protocol):
-    """What is asked of the process of a worker."""
+    """The interface of a worker's process."""
 
     @property
     def pipes(self) -> tuple[IO[bytes], IO[bytes], IO[bytes]]:
-        """Its standard input, output and error, as this side sees them."""
+        """This side's ends of its standard input, output and error."""
         ...
 
     @property
     def code(self) -> int | None:
-        """Its exit code, once :meth:`kill` was called; negative for a signal."""
+        """Its exit code, after :meth:`kill` was called; negative for a signal."""
         ...
 
     def exits_within(self, seconds: float) -> None:
-        """Wait a while for its end, and leave it to :meth:`kill` to learn how it ended."""
+        """Wait at most this long for its end; :meth:`kill` gets the exit code."""
 
     def kill(self) -> None:
-        """End it at once, with all that it started, and learn how it ended."""
+        """Kill it with everything that it started, and get the exit code."""
 
 
 class _Preload(msgspec.Struct, tag="preload"):
@@ -83,7 +83,7 @@ class _Preload(msgspec.Struct, tag="preload"):
 
 
 class _Fork(msgspec.Struct, tag="fork"):
-    """Three file descriptors come with it: standard input, output and error of the worker."""
+    """Sent with three file descriptors: standard input, output and error of the worker."""
 
 
 class _Kill(msgspec.Struct, tag="kill"):
@@ -91,7 +91,7 @@ class _Kill(msgspec.Struct, tag="kill"):
 
 
 class _Forked(msgspec.Struct, tag="forked"):
-    """``pid`` is ``None`` if no worker could be forked; ``why`` says why."""
+    """``pid`` is ``None`` if no worker could be forked, for the reason ``why``."""
 
     pid: int | None
     why: str = ""
@@ -107,7 +107,7 @@ _TOLD = msgspec.msgpack.Decoder(_Forked | _Exited)
 
 
 class Forked:
-    """A worker that was forked. Only the nursery, whose child it is, ends it by its id."""
+    """A forked worker. It is a child of the nursery, which alone may kill it by its id."""
 
     def __init__(
         self, nursery: Nursery, pid: int, pipes: tuple[IO[bytes], IO[bytes], IO[bytes]]
@@ -127,31 +127,31 @@ class Forked:
         return self._code
 
     def ended(self, code: int) -> None:
-        """Take note of its end."""
+        """Record its end."""
         self._code = code
         self._ended.set()
 
     def exits_within(self, seconds: float) -> None:
-        """Wait a while for its end."""
+        """Wait at most this long for its end."""
         self._ended.wait(seconds)
 
     def kill(self) -> None:
-        """End it at once, with all that it started."""
+        """Kill it with everything that it started."""
         if not self._ended.is_set():
             self._nursery.kill(self._pid)
             self._ended.wait()
 
 
 class Nursery:
-    """The process that forks workers, as seen by the one that started it."""
+    """A handle to the process that forks workers."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        """Start it, and have it import modules; raises OSError."""
+        """Start it, and let it import modules; raises OSError."""
         self._socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self._process = subprocess.Popen(  # noqa: S603 - it is ourselves
                 [sys.executable, "-c", _START.format(path=sys.path), str(other.fileno())],
-                # What a library says when it is imported, the first worker has said already.
+                # The first worker has already printed what libraries print when they are imported.
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -171,7 +171,7 @@ class Nursery:
             self._send(_Preload(list(modules[at : at + _NAMES])))
 
     def fork(self) -> Forked | None:
-        """Fork a worker, once the modules are imported; ``None`` if it cannot be done."""
+        """Fork a worker when the modules are imported; ``None`` if that is impossible."""
         orders, to_worker = os.pipe()
         from_worker, answers = os.pipe()
         heard, errors = os.pipe()
@@ -205,11 +205,11 @@ class Nursery:
         return made
 
     def kill(self, pid: int) -> None:
-        """End a worker, with all that it started; nothing happens if it has ended."""
+        """Kill a worker with everything that it started; do nothing if it has ended."""
         self._send(_Kill(pid))
 
     def end(self) -> None:
-        """End it, and the workers that there are."""
+        """End it, and its workers."""
         self._is_ending = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -224,7 +224,7 @@ class Nursery:
     def _send(
         self, message: msgspec.Struct, beside: Sequence[tuple[int, int, array.array[int]]] = ()
     ) -> None:
-        with suppress(OSError):  # it has ended: whoever listens tells
+        with suppress(OSError):  # it has ended, which `_listen` reports
             self._socket.sendmsg([msgspec.msgpack.encode(message)], beside)
 
     def _listen(self) -> None:
@@ -246,29 +246,29 @@ class Nursery:
             left = dict(self._workers)
             self._workers.clear()
         for pid, worker in left.items():
-            if not self._is_ending:  # else it killed them before it ended
+            if not self._is_ending:  # otherwise it killed them before it ended
                 _end(pid)
             worker.ended(-signal.SIGKILL)
         self._answered.set()
 
 
 class Warm:
-    """Forks workers, and keeps those that a pool is done with."""
+    """Forks workers, and keeps those that a pool no longer needs."""
 
     def __init__(self) -> None:
         self._nursery: Nursery | None = None
-        # A fork without what threads did is safe where the system's libraries bear it.
+        # Forking without exec is only safe if the system's libraries support it.
         self._cannot = sys.platform != "linux"
         self._kept: OrderedDict[bytes, list[Worker]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def wants_modules(self) -> bool:
-        """Whether the next worker is to tell what it imported."""
+        """Whether the next worker has to report what it imported."""
         return self._nursery is None and not self._cannot
 
     def learn(self, modules: Sequence[str]) -> None:
-        """Start the nursery: what a worker imported is known now."""
+        """Start the nursery with the modules that a worker imported."""
         with self._lock:
             if self.wants_modules:
                 try:
@@ -277,7 +277,7 @@ class Warm:
                     self._cannot = True
 
     def fork(self) -> Forked | None:
-        """Fork a worker; ``None`` if one has to be started. Blocks."""
+        """Fork a worker; ``None`` if it has to be started instead. Blocks."""
         if self._nursery is None or self._cannot:
             return None
         made = self._nursery.fork()
@@ -285,13 +285,13 @@ class Warm:
         return made
 
     def take(self, setup: bytes) -> Worker | None:
-        """Return a worker that was kept; ``None`` if there is none."""
+        """Return a kept worker; ``None`` if there is none."""
         with self._lock:
             kept = self._kept.get(setup)
             return kept.pop() if kept else None
 
     def keep(self, setup: bytes, workers: Iterable[Worker]) -> list[Worker]:
-        """Keep workers; returns those that are to be ended in their place."""
+        """Keep workers; return those that have to be ended instead."""
         with self._lock:
             self._kept.setdefault(setup, []).extend(workers)
             self._kept.move_to_end(setup)
@@ -301,14 +301,14 @@ class Warm:
             return gone
 
     async def close(self) -> None:
-        """End all of it."""
+        """End the nursery and all workers."""
         from baton.providers.functions import call
 
         with self._lock:
             kept = [worker for own in self._kept.values() for worker in own]
             self._kept.clear()
             nursery, self._nursery, self._cannot = self._nursery, None, True
-        for worker in kept:  # they have nothing to do, and nothing to say
+        for worker in kept:  # they are idle
             await call(worker.kill)
         if nursery is not None:
             await call(nursery.end)
@@ -318,13 +318,13 @@ _WARM: ContextVar[Warm | None] = ContextVar("baton_warm_workers", default=None)
 
 
 def warm() -> Warm | None:
-    """Return what keeps workers warm here, if anything does."""
+    """Return the current :class:`Warm`, if there is one."""
     return _WARM.get()
 
 
 @asynccontextmanager
 async def warm_workers() -> AsyncIterator[None]:
-    """Keep the workers of programs warm meanwhile."""
+    """Keep the workers of programs warm during the context."""
     made = Warm()
     token = _WARM.set(made)
     try:
@@ -335,20 +335,21 @@ async def warm_workers() -> AsyncIterator[None]:
 
 
 class Before(NamedTuple):
-    """What there was before a program was loaded."""
+    """The environment and modules before a program was loaded."""
 
     environment: Mapping[str, str]
 
     @classmethod
     def now(cls) -> Before:
-        """Take note of it."""
+        """Record the current state."""
         return cls(_environment())
 
     def libraries(self, target: str, *, is_instrumented: bool) -> list[str]:
-        """Name the modules that the nursery may import, in the order they were imported.
+        """Return the modules that the nursery may import, in the order they were imported.
 
-        Those of the program are none: the package of the target, and all that do not stand where
-        libraries are installed. Nor are packages that know Baton, as they may ask for texts.
+        Modules of the program are left out: the package of the target, and everything outside of
+        the folders of installed libraries. Packages that import Baton are left out as well, because
+        they may ask for texts.
         """
         if is_instrumented or _environment() != self.environment:
             return []
@@ -356,7 +357,7 @@ class Before(NamedTuple):
         modules = [
             (name, module)
             for name, module in list(sys.modules.items())
-            if isinstance(module, ModuleType)  # anything may be put there
+            if isinstance(module, ModuleType)  # `sys.modules` may contain anything
         ]
         for name, module in modules:
             root = name.partition(".")[0]
@@ -370,7 +371,7 @@ class Before(NamedTuple):
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without the changed texts, which are ours to hand over."""
+    """Return the environment without the changed texts, which Baton itself sets."""
     return {name: value for name, value in os.environ.items() if name != components.ENVIRONMENT}
 
 
@@ -379,10 +380,10 @@ def _knows_baton(module: ModuleType) -> bool:
 
 
 def _origin(value: object) -> str:
-    """Name the module that a value of a module is of; empty if it does not say."""
+    """Return the name of the module that defines a value; empty if unknown."""
     try:
         name = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    except Exception:  # noqa: BLE001 - a proxy that works in a request alone may raise anything
+    except Exception:  # noqa: BLE001 - a proxy outside of its request may raise anything
         return ""
     return name if isinstance(name, str) else ""
 
@@ -397,7 +398,7 @@ def _is_library(name: str, module: ModuleType) -> bool:
 
 
 def main() -> None:
-    """Be the nursery; in each worker that is forked, be that worker."""
+    """Run the nursery; in each forked process, run the worker."""
     control = socket.socket(fileno=int(sys.argv[1]))
     sys.argv[:] = sys.argv[:1]
     if _Forking(control).serve():
@@ -408,8 +409,8 @@ def main() -> None:
             work()
             code = 0
         finally:
-            # As multiprocessing ends what it forked: what the program registered is done, and the
-            # interpreter, whose memory the others share, is not taken apart (20 ms of each).
+            # End as forked processes of multiprocessing do: run the program's exit functions, but
+            # do not tear down the interpreter, whose memory the others share (20 ms each).
             threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
             with suppress(OSError, ValueError):
@@ -420,10 +421,10 @@ def main() -> None:
 
 
 class _Forking:
-    """The nursery's own side. It has one thread, so that a fork is whole."""
+    """The nursery process itself. It has only one thread, so that a fork is complete."""
 
     def __init__(self, control: socket.socket) -> None:
-        from baton.providers.instrument import worker  # what each worker needs
+        from baton.providers.instrument import worker  # each worker needs it
 
         del worker
         self._control = control
@@ -438,7 +439,7 @@ class _Forking:
         self._selector.register(self._wake, selectors.EVENT_READ)
 
     def serve(self) -> bool:
-        """Do what is asked for; returns true in a worker, and false when nobody asks any more."""
+        """Handle requests; return true in a worker, and false after the last request."""
         while True:
             for key, _ in self._selector.select():
                 if key.fileobj is not self._control:
@@ -461,7 +462,7 @@ class _Forking:
     def _do(self, asked: _Preload | _Fork | _Kill, pipes: list[int]) -> bool:
         if isinstance(asked, _Preload):
             for name in asked.modules:
-                # What cannot be imported by itself is left to the program.
+                # Modules that cannot be imported alone are left to the program.
                 with suppress(Exception, SystemExit):
                     importlib.import_module(name)
             return False
@@ -476,7 +477,7 @@ class _Forking:
         if tasks > 1:
             return self._tell(_Forked(None, "a library starts threads"), pipes)
         gc.collect()
-        gc.freeze()  # what all workers have is not looked at, and so not copied, in each
+        gc.freeze()  # the collector skips shared objects, so that their pages are not copied
         try:
             pid = os.fork()
         except OSError as error:
@@ -516,13 +517,13 @@ class _Forking:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 self._children.discard(pid)
-                # What it started and left is not ended with it, as with any other worker.
+                # As with any other worker, processes that it left running are not ended here.
                 self._tell(_Exited(pid, os.waitstatus_to_exitcode(status)))
 
 
 def _end(pid: int) -> None:
-    """End a worker that is not waited for yet, so that its id is no other's."""
+    """Kill a worker that was not waited for yet, so that its id cannot be reused."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):  # it has no session of its own yet
+    with suppress(ProcessLookupError):  # it has no own session yet
         os.kill(pid, signal.SIGKILL)

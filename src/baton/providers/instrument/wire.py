@@ -1,4 +1,4 @@
-"""What a worker process and the process that started it say to each other."""
+"""The messages between a worker process and the process that started it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from baton.readers import Catalog
 from baton.stand_ins import Answer as StandInAnswer
 
 CLEAN_UP = 2.0
-"""Seconds that a case that is broken off has to end by itself."""
+"""Seconds that a cancelled case has to end by itself."""
 LONGEST_MESSAGE = 256 << 20
-"""Bytes of a message: the trace of a case. One of 1,000 model calls with prompts of 100 kB fits."""
+"""Maximum bytes of a message, such as a trace: 1,000 model calls with prompts of 100 kB fit."""
 _LENGTH = 8
 
 Workers = Literal["process", "inline"]
@@ -24,10 +24,10 @@ Workers = Literal["process", "inline"]
 class Setup(msgspec.Struct, kw_only=True, tag="setup"):
     """The program, and how it is instrumented. ``folder`` is where to search for it.
 
-    ``agents`` are definitions that the config gives, ``texts`` components that are changed,
-    ``prompts`` files of texts and ``prompts_to`` the function that gets those that are changed. A
-    ``plain`` one is not instrumented: what it returns is its trace. ``tracebacks`` prints those of
-    what it raises, ``tells_libraries`` has it say what the program imported.
+    ``agents`` are the definitions of the config, ``texts`` the changed components, ``prompts``
+    files of texts, and ``prompts_to`` the function that gets the changed ones. A ``plain`` program
+    is not instrumented: its return value is the trace. ``tracebacks`` prints tracebacks of its
+    exceptions; ``tells_libraries`` lets the worker report what the program imported.
     """
 
     target: str
@@ -44,14 +44,14 @@ class Setup(msgspec.Struct, kw_only=True, tag="setup"):
 
 
 class Play(msgspec.Struct, tag="play"):
-    """Play a case. ``llm`` says that an LLM may be asked to answer for tools: see `AskLlm`."""
+    """Play a case. ``llm``: an LLM may answer for tools, see `AskLlm`."""
 
     case: Case
     llm: bool = False
 
 
 class LlmSays(msgspec.Struct, tag="llm says"):
-    """What an LLM made up for a tool, or why it gave no answer."""
+    """An LLM's answer for a tool, or the reason why there is none."""
 
     number: int
     answer: StandInAnswer | None = None
@@ -59,11 +59,11 @@ class LlmSays(msgspec.Struct, tag="llm says"):
 
 
 class Tell(msgspec.Struct, tag="tell"):
-    """Return which texts of the program can be changed; called while no case is in play."""
+    """Return which texts of the program can be changed; sent while no case is in play."""
 
 
 class Told(msgspec.Struct, tag="told"):
-    """The texts by name, and the names of tools; or what is wrong."""
+    """The texts by name, and the names of tools; or an error."""
 
     texts: dict[str, str] = msgspec.field(default_factory=dict)
     tools: list[str] = msgspec.field(default_factory=list)
@@ -71,7 +71,7 @@ class Told(msgspec.Struct, tag="told"):
 
 
 class Cut(msgspec.Struct, tag="cut"):
-    """Break off the case in play, and tell what was seen of it."""
+    """Cancel the case in play, and return its trace so far."""
 
 
 class Ready(msgspec.Struct, tag="ready"):
@@ -87,7 +87,7 @@ class Refused(msgspec.Struct, tag="refused"):
 
 
 class Played(msgspec.Struct, tag="played"):
-    """The result of a case, or what there was of one that is broken off.
+    """The trace of a case, or of a cancelled case so far.
 
     ``problem`` says why it is an error.
     """
@@ -97,9 +97,9 @@ class Played(msgspec.Struct, tag="played"):
 
 
 class AskLlm(msgspec.Struct, tag="ask llm"):
-    """Have an LLM answer for a tool, while a case is played; ``wanted`` as plain data.
+    """Ask for an LLM's answer for a tool while a case is played; ``wanted`` is plain data.
 
-    The process that started the worker has the client of the judges: their cache, prices, limits.
+    The process that started the worker has the judges' client with cache, prices and limits.
     """
 
     number: int
@@ -111,7 +111,7 @@ Answer = Ready | Refused | Played | Told | AskLlm
 
 
 class TooLong(ValueError):  # noqa: N818 - says what happened
-    """A message is longer than the two sides agreed on."""
+    """A message is longer than the limit of both sides."""
 
     def __init__(self) -> None:
         super().__init__(f"it is longer than {LONGEST_MESSAGE >> 20} MiB")
@@ -121,7 +121,7 @@ def send(pipe: IO[bytes], message: Order | Answer) -> None:
     """Write a message.
 
     Raises:
-        OSError: nobody reads any more.
+        OSError: the other side has ended.
         TooLong: the message is too long; nothing was written.
     """
     data = msgspec.json.encode(message)
@@ -135,7 +135,7 @@ def receive(pipe: IO[bytes], kinds: Any) -> Any:
     """Read a message of one of the kinds; ``None`` when the other side has ended.
 
     Raises:
-        TooLong: the other side says that it is too long; what follows cannot be read.
+        TooLong: the message is too long; later messages cannot be read.
     """
     head = pipe.read(_LENGTH)
     if len(head) < _LENGTH:

@@ -1,4 +1,4 @@
-"""A process that plays cases one after the other, also with a program whose spans nobody reads."""
+"""A process that plays cases one after the other, with or without instrumentation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class PlainPlayer:
-    """A program that is loaded."""
+    """A loaded program without instrumentation."""
 
     def __init__(self, setup: Setup) -> None:
         """Load it; raises InputError."""
@@ -74,7 +74,7 @@ class PlainPlayer:
 
 
 class PlainCase:
-    """One playing of a case."""
+    """A case that is being played."""
 
     def __init__(self, provider: Python, case: Case) -> None:
         self._provider, self._case = provider, case
@@ -84,7 +84,7 @@ class PlainCase:
 
         Raises:
             ProviderError: it could not be played.
-            CaseCancelled: it was interrupted; with what was seen until then.
+            CaseCancelled: it was interrupted; with the trace so far.
         """
         try:
             return await self._provider(self._case)
@@ -96,15 +96,15 @@ class PlainCase:
             raise ProviderError(f"the provider raised {worded(error)}") from error
 
     def seen(self) -> None:
-        """Return nothing: what a function has not returned cannot be seen."""
+        """Return ``None``: there is no trace before the function returns."""
 
 
 _LAST_WORDS = 2.0
-"""Seconds that the program has to end by itself once there is nothing more to play."""
+"""Seconds that the program has to end by itself after the last case."""
 
 
 def main() -> None:
-    """Play what standard input asks for, until it ends."""
+    """Handle the requests on standard input until it ends."""
     orders, answers = _own_pipes()
     setup = receive(orders, Setup)
     if setup is None:
@@ -147,7 +147,7 @@ class _Worker:
         self._imagined: dict[int, Future[LlmSays]] = {}
 
     async def run(self, ready: Ready) -> None:
-        """Play cases as they come; returns when no more can come."""
+        """Play cases as they arrive; return when standard input ends."""
         orders: asyncio.Queue[Play | Tell | None] = asyncio.Queue()
         loop = asyncio.get_running_loop()
         listening = threading.Thread(
@@ -166,7 +166,7 @@ class _Worker:
     async def _tell(self) -> Told:
         try:
             return await self._player.tell()
-        except Exception as error:  # noqa: BLE001 - it may be the program's own
+        except Exception as error:  # noqa: BLE001 - it may come from the program
             is_ours = isinstance(error, ProviderError | InputError)
             return Told(problem=str(error) if is_ours else worded(error))
 
@@ -177,13 +177,13 @@ class _Worker:
         except ProviderError as error:
             return Played(error.trace, str(error))
         except CaseCancelled as error:
-            problem = None if self._is_cut else "the program cancelled the call it was to answer"
+            problem = None if self._is_cut else "the program cancelled the call it had to answer"
             return Played(error.trace, problem)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the case's error
+        except Exception as error:  # noqa: BLE001 - any error is an error of the case
             return Played(None, f"the case cannot be played: {worded(error)}")
 
     async def _imagine(self, wanted: Wanted) -> Answer:
-        """Have the process that started this one ask its LLM; raises ProviderError."""
+        """Let the process that started this one ask its LLM; raises ProviderError."""
         number, says = next(self._numbers), Future[LlmSays]()
         self._imagined[number] = says
         plain = msgspec.to_builtins(wanted, enc_hook=repr, str_keys=True)
@@ -196,7 +196,7 @@ class _Worker:
         finally:
             del self._imagined[number]
         if said.answer is None:
-            raise ProviderError(said.problem or "it said nothing")
+            raise ProviderError(said.problem or "it gave no answer")
         return said.answer
 
     def _listen(
@@ -242,25 +242,25 @@ class _Worker:
 
 
 async def _nothing() -> None:
-    """Close nothing: it is the other process that asks."""
+    """Do nothing: the other process has the client."""
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
-    """Keep the pipes to ourselves: what the program prints goes to standard error."""
+    """Return the pipes for messages; the program's output goes to standard error instead."""
     orders, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
     if hasattr(os, "register_at_fork"):
-        # A child of the program would keep the pipe open after our own end.
+        # A child of the program would keep the pipe open after this process has ended.
         os.register_at_fork(after_in_child=lambda: os.close(answers.fileno()))
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is a real one
     return orders, answers
 
 
 def _end() -> NoReturn:
-    """End this process, and what the program started, wherever the program is."""
+    """End this process and what the program started, whatever the program is doing."""
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)

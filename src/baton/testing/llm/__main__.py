@@ -29,24 +29,24 @@ _AWS = {
     "AWS_DEFAULT_REGION": "us-east-1",
 }
 _EPILOG = """\
-Without COMMAND the address is the first line of the output, and the server runs until Ctrl-C or
-until the program that started it ends. With COMMAND, it runs for as long as that does, and the
-SDKs of OpenAI, Anthropic, Google and AWS find it by the environment; BATON_LLM_URL has it too.
+Without COMMAND, the first line of the output is the address, and the server runs until Ctrl-C or
+until the program that started it ends. With COMMAND, it runs until COMMAND ends, and environment
+variables tell the SDKs of OpenAI, Anthropic, Google and AWS its address; so does BATON_LLM_URL.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the server; returns the exit code."""
+    """Run the server; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m baton.testing.llm",
         usage="%(prog)s SCRIPT [--port PORT] [--log FILE] [-- COMMAND ...]",
         description="Run a scripted LLM on loopback.",
         epilog=_EPILOG,
     )
-    parser.add_argument("script", type=Path, help="the YAML of what it says")
-    parser.add_argument("--port", type=int, default=0, help="0, the default: any that is free")
+    parser.add_argument("script", type=Path, help="the YAML script with its answers")
+    parser.add_argument("--port", type=int, default=0, help="0, the default: any free port")
     parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="write what was asked to this file, as JSON lines"
+        "--log", type=Path, metavar="FILE", help="write requests to this file, as JSON lines"
     )
     given = sys.argv[1:] if arguments is None else arguments
     at = given.index("--") if "--" in given else len(given)
@@ -112,7 +112,7 @@ def _until_the_end(server: LlmServer, log: _Log) -> int:
 
 
 def _beside(command: Sequence[str], server: LlmServer) -> int:
-    """Run a command while the server runs; returns its exit code."""
+    """Run a command while the server runs; return its exit code."""
     try:
         process = subprocess.Popen(command, env=environment(server, os.environ))  # noqa: S603
     except OSError as error:

@@ -131,13 +131,13 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.fault is not None and self.status is not None:
             raise ValueError("`fault` and `status`: give one of them")
         if self.answer is None and self.fault is None and self.status is None:
-            raise ValueError("says nothing: give it an `answer`, a `fault` or a `status`")
+            raise ValueError("the reply is empty: give it an `answer`, a `fault` or a `status`")
         if self.answer is not None and (self.status is not None or self.fault in _WITHOUT_ANSWER):
-            raise ValueError(f"an `answer` has no place in {self.fault or self.status}")
+            raise ValueError(f"an `answer` cannot be sent with {self.fault or self.status}")
         if self.fill and not isinstance(self.answer, Mapping):
-            raise ValueError("`fill` needs an `answer` that is a mapping: `{}` leaves it all open")
+            raise ValueError("`fill` needs an `answer` that is a mapping: `{}` fills everything in")
         if self.failing is None and (self.retry_after is not None or self.message is not None):
-            raise ValueError("`retry_after` and `message` are those of an error: give a `status`")
+            raise ValueError("`retry_after` and `message` are only for errors: give a `status`")
 
     @property
     def failing(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What the server is to say, by a function, a list or a YAML file, and in the words of a model."""
+"""Scripts of answers (a function, a list or a YAML file), and their conversion to model output."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _STATED_NOTHING: Any = object()
 def fill(stated: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``stated`` with the required properties that it lacks.
 
-    These are the first of an ``enum``, the least number that is allowed, a short text, ``false``,
-    and as few items as may be. A ``pattern`` is not heeded.
+    Their values are the first of an ``enum``, the smallest allowed number, a short text,
+    ``false``, and as few items as allowed. A ``pattern`` is ignored.
     """
     filled: dict[str, Any] = _filled(stated, schema, schema)
     return filled
@@ -65,7 +65,7 @@ def _required(
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow references into ``$defs``, and take the first of several ways."""
+    """Follow references into ``$defs``, and take the first of several alternatives."""
     while True:
         if "$ref" in schema:
             schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
@@ -80,14 +80,14 @@ _STRANGE = {"of_another_schema": True}
 _BROKEN = '{"of_another_schema": tr'
 _WRITTEN: frozenset[Api] = frozenset({"openai", "openai_responses", "mistral"})
 _WRITTEN_IN_STREAMS: frozenset[Api] = frozenset({"anthropic", "bedrock"})
-"""APIs whose tools get what the model wrote, always or in streams; others have an object there, so
-that broken JSON can only be sent as text."""
+"""APIs that send the arguments of a tool as the text the model wrote, always or in streams. Others
+send an object, so that broken JSON can only be sent as text."""
 
 _LETTERS_PER_TOKEN = 4
 
 
 def said(reply: Reply, received: Received) -> Said:
-    """Return the words; faults of the answer itself are worked in."""
+    """Return the model's answer, including faults of the answer itself."""
     fields = _fields(reply, received)
     written = fields.get("text", "") + fields.get("arguments", "")
     return Said(
@@ -109,7 +109,7 @@ def _fields(reply: Reply, received: Received) -> dict[str, Any]:
     if reply.fill:
         schema = received.schema if reply.tool is None else received.tools.get(reply.tool)
         if schema is None:
-            raise ScriptError("`fill` needs a schema, and the client asked for none")
+            raise ScriptError("`fill` needs a schema, and the client sent none")
         answer = fill(reply.answer, schema)
     if answer is None:
         text = ""
@@ -151,18 +151,18 @@ def _tokens(stated: int | None, text: str) -> int:
 
 
 Words = Reply | str | Mapping[str, Any]
-"""A whole reply, or only its answer: a text, or a mapping that is placed as the client asks."""
+"""A whole reply, or only its answer: a text, or a mapping to send in the form that is requested."""
 
 Script = Callable[[Received], Words] | Sequence[Words] | Words
-"""How to come by replies; a list is gone through once."""
+"""The source of replies; each item of a list is used once."""
 
 
 class Rule(Reply, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A reply of a YAML script, and what it is for.
+    """A reply of a YAML script, and the requests that it is for.
 
-    All that is stated has to be so: ``contains`` are texts of the prompt, ``matches`` is a regular
-    expression that is searched for in it, ``api`` and ``model`` are those that are asked. It is
-    good for ``times`` requests, then the rules below it have their turn.
+    All stated conditions have to hold: ``contains`` are texts in the prompt, ``matches`` is a
+    regular expression that is searched for in it, ``api`` and ``model`` are those of the request.
+    The rule is used for ``times`` requests, then those below it are tried.
     """
 
     contains: str | list[str] = msgspec.field(default_factory=list)
@@ -180,11 +180,11 @@ class ScriptFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 def replies(script: Script | PathLike[str]) -> Callable[[Received], Reply]:
-    """Return a function that gives the reply to a request, and raises ScriptError if it has none.
+    """Return a function that returns the reply to a request, or raises ScriptError if it has none.
 
     Raises:
-        InputError: the script is the path of a YAML one, and something is wrong with that.
-        ScriptError: it holds something that is not an answer.
+        InputError: the script is the path of a YAML file with errors.
+        ScriptError: it contains something that is not an answer.
     """
     if isinstance(script, PathLike):
         return load_script(script)
@@ -197,7 +197,7 @@ def replies(script: Script | PathLike[str]) -> Callable[[Received], Reply]:
 
 
 def reply_of(words: Any) -> Reply:
-    """Return words as a reply; raises ScriptError for what is none."""
+    """Convert an answer to a reply; raises ScriptError for anything else."""
     if isinstance(words, Reply):
         return words
     if isinstance(words, str | Mapping):
@@ -221,7 +221,7 @@ def _listed(words: Sequence[Words]) -> Callable[[Received], Reply]:
     def reply(_: Received) -> Reply:
         rule = next(left, None)
         if rule is None:
-            raise ScriptError(f"the script has {len(words)} answers, and this is one more")
+            raise ScriptError(f"the script has {len(words)} answers, and this is one request more")
         return rule
 
     return reply
@@ -231,7 +231,7 @@ def load_script(path: str | PathLike[str]) -> Callable[[Received], Reply]:
     """Read a YAML script.
 
     Raises:
-        InputError: all that is wrong with it, with file, line and the nearest names.
+        InputError: all its errors, with file, line and similar names.
     """
     document = Document(str(path), read_bytes(path), "yaml")
     script = document.convert(document.value(), ScriptFile)
@@ -274,5 +274,5 @@ def _first(rules: Sequence[_Rule], default: Reply | None, received: Received) ->
             each.used += 1
             return each.rule
     if default is None:
-        raise ScriptError("no rule of the script fits this prompt, and it has no `default`")
+        raise ScriptError("no rule of the script matches this prompt, and it has no `default`")
     return default

@@ -34,10 +34,10 @@ class Call(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What is sent back after ``delay`` seconds.
+    """The response to send after ``delay`` seconds.
 
-    A ``stream`` does not say how long it is. With ``ends`` the connection is dropped: before the
-    first byte, or in the middle of the body.
+    A ``stream`` has no length. With ``ends`` the connection is dropped: before the first byte, or
+    in the middle of the body.
     """
 
     status: int
@@ -49,18 +49,18 @@ class Response(NamedTuple):
 
 
 Handler = Callable[[Call], Response]
-"""Called on the server's own thread; must not wait."""
+"""Called in the server's own thread; must not wait."""
 
 
 class Connection(asyncio.Protocol):
-    """One client, one request after the other."""
+    """One client, which sends one request after the other."""
 
     def __init__(
         self, handle: Handler, in_flight: Callable[[int], None], open_ones: set[Connection]
     ) -> None:
-        """Tell ``in_flight`` +1 for each request that has come in, and -1 when it is done.
+        """Call ``in_flight`` with +1 for each received request, and with -1 when it is answered.
 
-        A connection is in ``open_ones`` while it lasts.
+        The connection is in ``open_ones`` while it is open.
         """
         self._handle = handle
         self._in_flight = in_flight
@@ -85,7 +85,7 @@ class Connection(asyncio.Protocol):
         self._done()
 
     def abort(self) -> None:
-        """Drop the connection at once."""
+        """Drop the connection immediately."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._read()
 
     def _send(self, response: Response) -> None:
-        self._done()  # first: who has the answer may look at the counts at once
+        self._done()  # first, because a client may read the counts as soon as it has the answer
         if response.ends == "before":
             self._close()
             return
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
             self._write(head, h11.Data(data=response.body[: len(response.body) // 2]))
             self._close()
             return
-        # What asks with HEAD, as Claude Code does to see who is there, gets no body.
+        # HEAD requests, which Claude Code sends to check the server, get no body.
         has_body = self._request is None or self._request.method != b"HEAD"
         body = [h11.Data(data=response.body)] if has_body else []
         self._write(head, *body, h11.EndOfMessage())
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
             self._http.start_next_cycle()
 
     def _write(self, *events: h11.Event) -> None:
-        """Write it all at once: small pieces wait for one another on their way."""
+        """Write everything at once, because small packets delay each other."""
         data = b"".join(self._http.send(event) or b"" for event in events)
         if self._transport is not None:
             self._transport.write(data)
@@ -175,10 +175,10 @@ _PAGE = b"<html><body><h1>Bad gateway</h1></body></html>"
 
 
 def received(call: Call, route: Route, number: int, at: float) -> Received:
-    """Read a call.
+    """Decode a call.
 
     Raises:
-        ValueError: it is no request of the API.
+        ValueError: it is not a request of the API.
     """
     try:
         body: dict[str, Any] = msgspec.json.decode(call.body, type=dict[str, Any])
@@ -209,7 +209,7 @@ def received(call: Call, route: Route, number: int, at: float) -> Received:
 
 
 def response(reply: Reply, received: Received) -> Response:
-    """Return what is sent for a reply, its faults worked in."""
+    """Return the response for a reply, including its faults."""
     if reply.failing is not None:
         return failure(
             received.api,
@@ -234,7 +234,7 @@ def response(reply: Reply, received: Received) -> Response:
 def failure(
     api: Api, status: int, message: str, *, retry_after: float | None = None, delay: float = 0.0
 ) -> Response:
-    """Return an error in the words of an API."""
+    """Return an error in the form of an API."""
     body = DIALECTS[api].error(status, message)
     headers = dict(_JSON)
     if api == "bedrock":
@@ -252,11 +252,11 @@ _BACKLOG = 1024
 
 
 class LlmServer:
-    """A server that says what a script tells it to, and remembers what it was asked.
+    """A server that answers by a script and records its requests.
 
-    ``requests`` are in the order in which they came; ``problems`` tell of requests that the script
-    had no answer to, ``in_flight`` how many are being answered, ``max_in_flight`` how many were at
-    most.
+    ``requests`` are in the order of arrival; ``problems`` describe requests without an answer in
+    the script. ``in_flight`` is the number of requests that are being answered, ``max_in_flight``
+    its maximum.
     """
 
     def __init__(self, script: Script | PathLike[str], port: int) -> None:
@@ -271,7 +271,7 @@ class LlmServer:
 
     @property
     def script(self) -> Script | PathLike[str]:
-        """What it says; a new one starts from scratch."""
+        """The script; a new script starts at its beginning."""
         return self._script
 
     @script.setter
@@ -289,11 +289,11 @@ class LlmServer:
         return self.url + BASES[api]
 
     def judge(self, api: Api = "openai", model: str = "scripted", **more: Any) -> dict[str, Any]:
-        """Return a ``judge:`` mapping of a config that asks this server, with ``more`` in it."""
+        """Return a ``judge:`` mapping for a config that uses this server, with ``more`` keys."""
         return {"model": f"{PREFIXES[api]}:{model}", "base_url": self.base_url(api), **more}
 
     def clear(self) -> None:
-        """Forget what was asked."""
+        """Forget all requests."""
         self.requests.clear()
         self.problems.clear()
         self.max_in_flight = self.in_flight
@@ -302,7 +302,7 @@ class LlmServer:
         """Answer an HTTP call."""
         api_route = route(call.path)
         if api_route is None or call.method != "POST":
-            return failure("openai", 404, f"no API of this server: {call.method} {call.path}")
+            return failure("openai", 404, f"not an API of this server: {call.method} {call.path}")
         at = time.monotonic() - self._started
         try:
             request = received(call, api_route, len(self.requests) + 1, at)
@@ -311,24 +311,24 @@ class LlmServer:
         self.requests.append(request)
         try:
             return response(self._reply(request), request)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client waits for an answer
+        except Exception as error:  # noqa: BLE001 - the client waits for an answer in any case
             self.problems.append(f"request {request.number}: {error}")
             return failure(api_route.api, 400, str(error))
 
     def count(self, by: int) -> None:
-        """Count requests that come and go."""
+        """Change the number of requests in flight."""
         self.in_flight += by
         self.max_in_flight = max(self.max_in_flight, self.in_flight)
 
 
 @contextmanager
 def llm_server(script: Script | PathLike[str] = (), *, port: int = 0) -> Iterator[LlmServer]:
-    """Run a scripted LLM on loopback while the context lasts; port 0 takes any that is free.
+    """Run a scripted LLM on loopback during the context; port 0 takes any free port.
 
     Raises:
-        InputError: something is wrong with the YAML of the script, or the port is taken.
-        ScriptError: at the end, when the script broke or had no answer to a request, so that no
-            test passes for that reason.
+        InputError: the YAML of the script has errors, or the port is in use.
+        ScriptError: at the end, if the script failed or had no answer to a request, so that no
+            test passes for this reason.
     """
     try:
         listener = socket.create_server((_HOST, port), backlog=_BACKLOG)
@@ -358,7 +358,7 @@ def llm_server(script: Script | PathLike[str] = (), *, port: int = 0) -> Iterato
 
 
 async def _serve(listener: socket.socket, server: LlmServer, stop: asyncio.Future[None]) -> None:
-    """Serve until ``stop`` is done, then drop what is under way."""
+    """Serve until ``stop`` is done, then drop open requests."""
     open_ones: set[Connection] = set()
 
     def connected() -> Connection:
@@ -367,8 +367,8 @@ async def _serve(listener: socket.socket, server: LlmServer, stop: asyncio.Futur
     loop = asyncio.get_running_loop()
     serving = await loop.create_server(connected, sock=listener, backlog=_BACKLOG)
     await stop
-    # What was accepted has to be attached to the server before that closes: asyncio leaves a
-    # socket open otherwise. So first nothing more is accepted.
+    # Accepted connections have to be attached to the server before it closes, because asyncio
+    # would leave their sockets open. So stop accepting first.
     loop.remove_reader(listener)
     while coming := asyncio.all_tasks() - {asyncio.current_task()}:
         await asyncio.wait(coming)
