@@ -1,6 +1,7 @@
 """Trials of lists of reworded texts: one text in several other ways, and its broken twins.
 
-A folder holds four lists, as ``rewordings/`` does; texts of other people are measured the same way.
+A folder holds up to four lists, as ``rewordings/`` does; texts of other people are measured the
+same way.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ FOLDERS: dict[str, Path] = {
     "second blind": OWN / "second_blind",
     "third blind": OWN / "third_blind",
     "fourth blind": OWN / "fourth_blind",
+    "callers": OWN / "callers",
+    "callers blind": OWN / "callers_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -53,6 +56,8 @@ _HALF_OF = {
     FOLDERS["second blind"]: "report",
     FOLDERS["third blind"]: "report",
     FOLDERS["fourth blind"]: "report",
+    FOLDERS["callers"]: "tune",
+    FOLDERS["callers blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
