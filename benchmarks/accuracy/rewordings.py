@@ -38,6 +38,7 @@ FOLDERS: dict[str, Path] = {
     "third blind": OWN / "third_blind",
     "fourth blind": OWN / "fourth_blind",
     "callers": OWN / "callers",
+    "in other words": OWN / "in_other_words",
     "callers blind": OWN / "callers_blind",
 }
 """The folders of lists, by what tables call them."""
@@ -57,6 +58,7 @@ _HALF_OF = {
     FOLDERS["third blind"]: "report",
     FOLDERS["fourth blind"]: "report",
     FOLDERS["callers"]: "tune",
+    FOLDERS["in other words"]: "tune",
     FOLDERS["callers blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)

@@ -6,6 +6,9 @@ Missing words of the result prove little, because a caller can express all of it
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
+
+from .words import is_negative
 
 _FIRST_PERSON = r"(?:I['’]ll|I['’]m(?:\ going\ to)?|I\ (?:will|am(?:\ going\ to)?)|let\ me)"
 _PROMISES = re.compile(
@@ -117,7 +120,9 @@ _ONLY_PROMISES = re.compile(
 )
 # General statements: "Lifeguards should always be certified", after a result that names lifeguards.
 _IN_GENERAL = re.compile(
-    r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule
+    r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule|often|tend\ to
+        |rule\ of\ thumb|regularly|mostly|should\ be|most\ \w+s|all\ \w+s\ (?:should|must)
+        |suelen?|souvent|oft|sollten
         |immer|meistens|in\ der\ Regel|grundsätzlich|üblicherweise|toujours|généralement|en\ général
         |siempre|normalmente|por\ lo\ general)\b""",
     re.VERBOSE | re.IGNORECASE,
@@ -141,6 +146,9 @@ _SPEAKS_OF_SOME = re.compile(
         |\bthe\ (?:first|second|third|fourth|fifth|other)(?=\ (?:is|are|was|were|has)\b|[,.;!?]|$)
         |\b(?:both|neither|either|none|all|any|one|two|three|four|some|most|half)\ of
             \ (?:them|these|those|the\ (?:two|three|four|five|six))\b
+        |\b(?:one|two|three|four|five|six)\ \w+\ ones?\b
+        |\bthe\ (?:cheap|dear|expensive|big|small|large|old|new|fast|slow|light|heavy|short|long|good
+            |early|late)\ (?:one|model|version|option|offer|variant|device|product|flight|room)s?\b
         |\b(?:neither|both)\ (?:is|are|was|were|has|have|work|fit)\b
         |\bd(?:er|ie|as|en)\ (?:erste|zweite|dritte|letzte|andere)[nrs]?(?=\ (?:ist|war|der|von)\b
             |[,.;!?])
@@ -171,8 +179,27 @@ def postpones(answer: str) -> bool:
 
 def speaks_in_general(answer: str) -> bool:
     """Return whether an answer makes only general statements, about no person and no case."""
-    parts = _parts(answer)
-    return bool(parts) and _IN_GENERAL.search(parts[0]) is not None and not _OF_THIS.search(answer)
+    if _IN_GENERAL.search(answer) is None or _OF_THIS.search(answer):
+        return False
+    # "The heating usually fails" speaks of one, "Heating failures often come from..." of none.
+    return not _DEFINITE.match(answer)
+
+
+_DEFINITE = re.compile(
+    r"\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
+)
+# What a request names: "our", "this", "the", a name within the sentence, or a number.
+_SPECIFIC = re.compile(
+    r"""\b(?i:my|our|your|this|that|these|those|the|his|her|their|mein\w*|unser\w*|der|die|das|dem|den|des
+        |dies\w*|mon|ma|mes|notre|nos|le|la|les|du|ce|cette|mi|mis|nuestr\w+|el|los|las|del)\b
+        |(?<=[a-z]\ )[A-Z]\w|\d""",
+    re.VERBOSE,
+)
+
+
+def is_of_this(request: str) -> bool:
+    """Return whether a request is about a specific person, thing or place."""
+    return _SPECIFIC.search(request) is not None
 
 
 def speaks_of_some(answer: str) -> bool:
@@ -199,3 +226,171 @@ def denies_data(answer: str) -> bool:
 
 def _parts(answer: str) -> list[str]:
     return [part.strip() for part in _SENTENCE.findall(answer) if part.strip()]
+
+
+# The patterns from here on each describe one part of an answer. An answer is empty if each of its
+# parts is: it only announces the work, asks for what the work needs, finds nothing, or is polite.
+_ADVERB = r"(?:\ (?:now|just|first|quickly|gladly|immediately|currently|jetzt|gerade|gleich|kurz))?"
+_SUBJECT = rf"(?:{_FIRST_PERSON}|we['’]ll|we['’]re|we\ (?:will|are)){_ADVERB}"
+_INQUIRES = re.compile(
+    rf"""\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)\W{{1,3}})?
+    (?:(?:{_SUBJECT}\ )?(?:check|search|query|consult|investigat|analy[sz]|review|examin|compar
+            |gather|collect|fetch|compil|research|retriev|inspect|scann?)ing\b
+        |{_SUBJECT}\ (?:check|search|query|consult|investigate|analy[sz]e|review|examine|compare
+            |gather|collect|fetch|compile|research|retrieve|inspect|scan)\b
+        |(?:{_SUBJECT}\ )?(?:looking\ (?:up|into|for|through)|going\ through|putting\ together
+            |finding\ out|pulling\ up)\b
+        |{_SUBJECT}\ (?:look\ (?:up|into|for|through)|go\ through|put\ together|find\ out|pull\ up)\b
+        |(?:{_SUBJECT}\ )?(?:starting|running)\ (?:an?|the|with)\b
+        |ich\ (?:prüfe|suche|schaue|sehe|recherchiere|werde){_ADVERB}\b
+        |je\ (?:regarde|vérifie|cherche|consulte|recherche)\b|voy\ a\ (?:revisar|comprobar|buscar
+            |consultar|mirar|averiguar)\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Who looks for another one, or does so again or because of something, may have read the result.
+_FOLLOWS_UP = re.compile(
+    r"""\b(?:next|then|also|others?|another|instead|again|once\ more|else|too|after|further|since
+        |accordingly|therefore|because|so|now\ that|alternativ\w*|different|why|whether|if|cause\w*
+        |replac\w*|fix\w*|correct\w*|repair\w*|noch|ander\w*|erneut|wieder|warum|ob|autres?|aussi
+        |encore|pourquoi|si|otr[oa]s?|también|además|por\ qué)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_REQUESTS_DETAILS = re.compile(
+    r"""\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?(?:tell|send|give
+        |provide|paste|share|describe|specify|clarify|upload|name)\b(?:\ (?:me|us))?\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ASKS_MORE = re.compile(
+    r"""(?<!\W)\W*(?:in\ (?:which|what)|since\ when|from\ (?:when|where)|what\ sort
+        |should\ I\ (?:look|include|check|compare|search|consider|restrict|limit)
+        |shall\ I\ (?:include|check|compare|restrict|limit)
+        |(?:seit|ab|bis)\ wann|(?:in|von|bei|auf)\ welche\w*|depuis\ quand|desde\ (?:cuándo|dónde)
+        |(?:de|en|a)\ qué|(?:de|dans|à)\ quel(?:le)?s?)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What the next step needs, whose way the result has opened: "What name should the booking be
+# under?"
+_OF_NEXT_STEP = re.compile(
+    r"""\b(?:book\w*|reserv\w*|order\w*|buy\w*|pay\w*|charg\w*|deliver\w*|ship\w*|invoic\w*|card|iban
+        |account|address|phone|e-?mail|names?|sign\w*|proceed\w*|go\ ahead|confirm\w*|other|another
+        |instead|else|different|alternativ\w*|later|earlier|next|buch\w*|bestell\w*|zahl\w*|ander\w*
+        |autres?|réserv\w*|command\w*|otr[oa]s?|reserva\w*|pedid\w*)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "I could not find any venues" after a list of venues. "I could not find anything suitable", "any
+# errors" and "the cause" may be what the result says.
+_FINDS_NOTHING = re.compile(
+    r"""\W*(?:(?:sorry|unfortunately|i['’]m\ (?:sorry|afraid)|leider)\W{1,3}(?:but\ )?(?:that\ )?)?
+    (?:I\ (?:could\ not|couldn['’]t|cannot|can['’]t|was\ not\ able\ to|wasn['’]t\ able\ to
+            |was\ unable\ to|did\ not|didn['’]t)\ find\ (?:any\b|anything\b|the\b|that\b|your\b)
+        |I\ found\ no\ (?:information|data|details|results)\b
+        |there\ (?:is|are|was|were)\ no\ (?:information|data|details|records?|results)\b
+        |(?:dazu|darüber|hierzu)\ (?:liegen\ mir|habe\ ich)\ (?:leider\ )?keine?\b
+        |je\ n['’]ai\ (?:rien\ trouvé|trouvé\ aucune?)\b
+        |no\ (?:he\ encontrado|encontré|pude\ encontrar)\ (?:nada|ning\w+|información)\b)
+    [^.!?]{0,80}[.!?]*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_QUALIFIED = re.compile(
+    r"""\b(?:suitable|suit\w*|match\w*|fit\w*|with\w*|under|below|above|over|between|cheap\w*|better
+        |best|more|less|less|free|available|open|wrong|problems?|errors?|issues?|bugs?|risks?
+        |reasons?|causes?|evidence|differences?|mistakes?|faults?|secrets?|conflicts?|duplicates?
+        |violations?|signs?|that\ (?:is|are|was|were|would|has|have)|which|but|except|good
+        |[a-z]+able)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words of a result that a caller may sum up by "I could not find any": fully booked, `"found": 0`.
+_HAS_NONE = re.compile(
+    r"""\b(?:booked|taken|sold|unavailable|closed|expired|missing|fail\w*|errors?|empty|zero|0|false
+        |declin\w*|reject\w*|belegt|ausgebucht|complet|agotado|ocupad\w*)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_IS_POLITE = re.compile(
+    r"""\W*(?:(?:is\ there\ )?anything\ else\b[^.!?]{0,60}
+        |(?:I['’]m\ |I\ am\ |always\ |we['’]re\ )?(?:happy|glad|pleased)\ (?:to\ help|to\ assist
+            |to\ be\ of\ (?:help|service)|I\ could\ (?:help|assist))
+        |(?:please\ |just\ )*(?:let\ me\ know|feel\ free\ to\ (?:ask|reach\ out|contact\ (?:me|us))
+            |don['’]t\ hesitate\ to\ (?:ask|reach\ out|contact\ (?:me|us)))
+            (?:\ if\ you\ (?:need|have|want)\ (?:anything|any|more|further|other)\b[^.!?]{0,40})?
+        |(?:thanks|thank\ you)(?:\ (?:very|so)\ much)?(?:\ for\ (?:contacting|your\ patience
+            |your\ (?:question|request|message|enquiry|inquiry)|reaching\ out|asking|waiting)[^.!?]{0,40})?
+        |you['’]re\ welcome|no\ problem|my\ pleasure|how\ (?:else\ )?(?:can|may)\ I\ (?:help|assist)
+            (?:\ you)?(?:\ (?:today|further))?
+        |have\ an?\ (?:great|nice|good|lovely|wonderful)\ \w+
+        |kann\ ich\ (?:sonst\ )?noch\ etwas\ für\ (?:sie|dich)\ tun|gern(?:e)?\ geschehen
+        |puis-je\ vous\ aider\ (?:pour|avec)\ autre\ chose
+        |¿?\s?puedo\ ayudarle\ en\ algo\ más)\W*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def only_polite(answer: str) -> bool:
+    """Return whether an answer holds nothing but courtesies: "Is there anything else?"."""
+    parts = _parts(answer)
+    return bool(parts) and all(_IS_POLITE.fullmatch(part) for part in parts)
+
+
+class Parts(NamedTuple):
+    """The parts of an answer: announced work, details that are asked for, and all others.
+
+    Courtesies are none of them.
+    """
+
+    announced: list[str]
+    asked: list[str]
+    other: list[str]
+
+
+def parts_of(answer: str) -> Parts:
+    """Sort the parts of an answer."""
+    parts = Parts([], [], [])
+    for part in _parts(answer):
+        if _inquires(part):
+            parts.announced.append(part)
+        elif _asks_details(part):
+            parts.asked.append(part)
+        elif _IS_POLITE.fullmatch(part) is None:
+            parts.other.append(part)
+    return parts
+
+
+def _inquires(part: str) -> bool:
+    return _INQUIRES.match(part) is not None and _FOLLOWS_UP.search(part) is None
+
+
+def _asks_details(part: str) -> bool:
+    if _CHOICE.search(part) or _OF_NEXT_STEP.search(part):
+        return False
+    if _REQUESTS_DETAILS.match(part):
+        return True
+    asks = _ASKS_BACK.match(part) or _QUESTIONS_ELSEWHERE.match(part) or _ASKS_MORE.match(part)
+    return part.endswith("?") and asks is not None
+
+
+def finds_nothing(answer: str, result: str) -> bool:
+    """Return whether an answer only states that nothing was found, although a result has it."""
+    parts = _parts(answer)
+    if not any(_FINDS_NOTHING.fullmatch(part) for part in parts) or _HAS_NONE.search(result):
+        return False
+    return all(
+        (_FINDS_NOTHING.fullmatch(part) and not _QUALIFIED.search(part))
+        or _asks_details(part)
+        or _IS_POLITE.fullmatch(part)
+        for part in parts
+    )
+
+
+_PARTS_OF_RESULT = re.compile(r"[^.!?;\n]+")
+
+
+def is_mainly_negative(result: str) -> bool:
+    """Return whether a result opens with a negation, or half of its sentences hold one.
+
+    "Three hotels were asked. All are full." is negative as a whole, a report with "no rate limit"
+    among its findings is not.
+    """
+    parts = [part for part in _PARTS_OF_RESULT.findall(result) if part.strip()]
+    if not parts:
+        return False
+    negative = [is_negative(part) for part in parts]
+    return negative[0] or 2 * sum(negative) >= len(parts)

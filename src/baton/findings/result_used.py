@@ -9,11 +9,23 @@ from typing import Any, NamedTuple
 from baton.model import Dispatch, Evidence, Said, Step, ToolCall, Trace, Turn, counted, known
 from baton.model.views import RoundTrip, TooMuchTextError, broken, index_of, round_trip
 
-from .caller_texts import Piece, all_recorded, emitted, given_out, had_before, turns_to
+from .caller_texts import (
+    Piece,
+    all_recorded,
+    emitted,
+    given_out,
+    had_before,
+    turns_to,
+)
 from .dispatch_completed import reports_failure
 from .empty_answers import (
     denies_data,
+    finds_nothing,
+    is_mainly_negative,
+    is_of_this,
     only_asks,
+    only_polite,
+    parts_of,
     postpones,
     speaks_in_general,
     speaks_of_some,
@@ -53,6 +65,22 @@ _ROUNDED = re.compile(
     re.IGNORECASE,
 )
 _NUMBERS = re.compile(NUMBER)
+_SOME = re.compile(
+    r"""\b(?:an?\ (?:few|couple|handful|dozen)|several|dozens|hundreds|thousands|einige|mehrere|ein\ paar
+        |dutzende|quelques|plusieurs|algunos|algunas|varios|varias)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_AGE = re.compile(
+    r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE
+)
+_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+# What a caller makes of two numbers in words.
+_SHARES = re.compile(
+    r"""\b(?:half|halves|halved|thirds?|quarters?|fifths?|tenths?|doubl\w*|tripl\w*|twice|fold
+        |majority|minority|most\ of|hälfte|halb|doppelt\w*|verdoppel\w*|drittel|viertel|zehntel
+        |mehrheit|moitié|tiers|quart|doubl\w*|majorité|mitad|tercio|cuarto|doble|mayoría)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 # How far a rounded number can be from the real one: 1,999 is "more than a thousand".
 _ROUNDED_BY = 2
 
@@ -174,12 +202,14 @@ REGENERATED_BELOW = 0.2
 # It is unknown what a caller used that only answers "All booked.", so it has to state some facts
 # itself.
 TERSE = 3
-# Words of its own after which a caller that shows nothing of a result did not use it; more where it
-# was asked for a judgement, which it may give in words of its own. Of another author's answers, 4
-# of 192 that used a result failed with 4 words for both, and 28 of 72 that ignored one were found;
-# with these, none and 23.
-WORDS = 5
+# Words of its own after which a caller that shows nothing of a result did not use it. More where it
+# was asked for a judgement, and in languages whose common words are known less well. Each of these is
+# one above what good answers need that have no word of the result: of 60 such, 13 failed with 5 words.
+WORDS = 6
 WORDS_OF_VERDICT = 9
+WORDS_ELSEWHERE = 2
+# The numbers and names of a result that speaks of a specific thing.
+SPECIFIC = 3
 # A caller that states two numbers without a source had them from elsewhere.
 WORDS_WITH_NUMBERS = 4
 
@@ -205,6 +235,8 @@ class _Case(NamedTuple):
     said: Reading
     own: list[Fact]
     """Facts that came up again after the caller's own calls had returned them."""
+    asked: str
+    """What the caller itself was asked."""
 
     @property
     def share(self) -> float:
@@ -254,7 +286,8 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     shown = [fact for fact in facts if said.holds(fact, loosely=True)]
     own = _fetched_itself(trace, trip, shown)
     found = [fact for fact in shown if fact not in own]
-    case = _Case(trip, facts, found, had, pieces, said, own)
+    asked_for = _asked_for(trace, turn, dispatch)
+    case = _Case(trip, facts, found, had, pieces, said, own, asked_for)
     if len(facts) < limits.facts:
         # Of "INV-7 was paid" too little can show in an answer, and still a caller that looks it up
         # itself had no need to. Who repeats only the last of several calls may check a change.
@@ -458,7 +491,7 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     # "As the researcher says, this can't be done": who refers to the helper by name has read it.
     if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
         return "the caller speaks of the agent that it heard"
-    asked = _asked_for(trace, turn, case.trip.dispatch)
+    asked = case.asked
     # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
     if wants_verdict(asked) and any(gives_verdict(text) for text in words):
         return "the caller was asked a yes-or-no question, and answers it"
@@ -468,15 +501,27 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     # "I would take the earlier one" of two appointments that only the result names.
     if any(speaks_of_some(text) for text in words):
         return "the caller speaks of one or some of several, which may be of the result"
+    # "A few animals" for 4 of 60, and "some thirty years old" for what was founded in 1994.
+    if any(_SOME.search(text) for text in words) and _NUMBERS.search(result):
+        return "the caller gives an amount in words, which may be one of the result"
+    if any(_AGE.search(text) for text in words) and _YEAR.search(result):
+        return "the caller gives an age, and the result a year"
+    # "A third less" of 42 that became 27.
+    if any(_SHARES.search(text) for text in words) and len(_NUMBERS.findall(result)) > 1:
+        return "the caller gives a share, which may be that of two numbers of the result"
     if any(_rounds(text, result) for text in words):
         return "the caller gives a rounded number that the result comes to"
     spoken, answered = case.said.language, read(result).language
     # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:
         return "the caller spoke another language"
+    if _is_general(turn, case, result):
+        return None
     own = read(*words).without(case.had)
     numbers = [fact for fact in own if fact.kind in HARD and not fact.text.isalpha()]
     enough = WORDS_OF_VERDICT if wants_verdict(asked) else WORDS
+    if spoken != "en":
+        enough += WORDS_ELSEWHERE
     if len(own) - len(numbers) < (WORDS_WITH_NUMBERS if len(numbers) > 1 else enough):
         return "the caller said too little to tell"
     return None
@@ -488,13 +533,52 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
         return False
     answer = plain_text(turn.output)
     # After a negative result another way is searched for: "Which other day would suit you?"
-    if is_negative(result):
+    if is_mainly_negative(result):
         return postpones(answer)
     return (
         postpones(answer)
-        or only_asks(answer)
+        or (not is_negative(result) and only_asks(answer))
         or (denies_data(answer) and not _ACCESS.search(result))
+        or _only_asks_for_work(case, answer)
+        or (finds_nothing(answer, result) and _is_of_request(case, [answer]))
+        or (
+            # After a transfer the receiver spoke to the user itself, and nothing need be added.
+            case.trip.dispatch.kind == "delegate"
+            and only_polite(answer)
+            and _wants_facts(case.asked)
+        )
     )
+
+
+def _only_asks_for_work(case: _Case, answer: str) -> bool:
+    """Return whether an answer announces the work, or asks for what it needs, and shares nothing."""
+    parts = parts_of(answer)
+    if parts.other or case.found or not (parts.announced or parts.asked):
+        return False
+    return _is_of_request(case, parts.announced)
+
+
+# Of half of its words, as "I'll go through the applications and rank them" has words for the work
+# as well.
+def _is_of_request(case: _Case, parts: list[str]) -> bool:
+    """Return whether texts speak of what was requested, or of nothing by name."""
+    words = [fact for part in parts for fact in read(part).facts]
+    asked = read(case.asked)
+    shared = [fact for fact in words if asked.holds(fact)]
+    return 2 * len(shared) >= len(words)
+
+
+# "Find me a hotel" and "Which is late?" want facts, "Send the reminder" wants a deed.
+_WANTS_FACTS = re.compile(
+    r"""\b(?:find|show|list|tell|give|summari[sz]e|compare|explain|describe|what|which|who|when|where
+        |why|how|suche|finde|zeige|was|welche\w*|wer|wann|wo|warum|wie|quel(?:le)?s?|combien|pourquoi
+        |qué|cuál\w*|cuánt\w*|cuándo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _wants_facts(asked: str) -> bool:
+    return _WANTS_FACTS.search(asked) is not None
 
 
 # A result that there was no access may be passed on as such.
@@ -515,10 +599,15 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _is_general(turn: Turn, case: _Case, result: str) -> bool:
-    """Return whether a caller only makes general statements, after a result that does not."""
+    """Return whether a caller only makes general statements on a specific thing.
+
+    The result makes none, and gives numbers or names of which the answer has none.
+    """
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
-    return speaks_in_general(plain_text(turn.output)) and not speaks_in_general(result)
+    answer = plain_text(turn.output)
+    specific = sum(fact.kind in HARD for fact in case.facts) >= SPECIFIC and is_of_this(case.asked)
+    return specific and speaks_in_general(answer) and not speaks_in_general(result)
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
@@ -544,8 +633,41 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
     made |= {round(a + b, 6) for i, a in enumerate(values) for b in values[i + 1 :]}
     made |= _hours_between(case.facts)
     hours = {float(h) for f in case.facts for k in f.keys if k[:2] == "t:" for h in _near_hours(k)}
-    return bool(told & (made | hours))
+    # "Only 13 % miss the cache" for a hit rate of 87 %.
+    made |= {round(100 - value, 6) for value in values if 0 < value < 100}
+    if told & (made | hours | _whole_hours(case.facts)):
+        return True
+    # "About 1,000 a month" for 11,900 a year.
+    each = {
+        made for value in values for times in _PERIODS for made in (value * times, value / times)
+    }
+    near = sorted(each)
+    return any(
+        abs(near[place] - number) <= _OF_PERIOD * number
+        for number in told
+        for place in (bisect_left(near, number * (1 - _OF_PERIOD)),)
+        if place < len(near)
+    )
 
+
+# Months, weeks and days of a year, days of a week, and hours of a day.
+_PERIODS = (12, 52, 365, 7, 24)
+_OF_PERIOD = 0.02
+
+
+def _whole_hours(facts: list[Fact]) -> set[float]:
+    """Return durations in whole hours, days or weeks: "nearly ten hours" for 9 h 45 min."""
+    seconds = [float(k.split(":")[2]) for f in facts for k in f.keys if k[:11] == "u:duration:"]
+    return {
+        float(whole)
+        for each in seconds
+        for unit in (60, 3600, 86400, 604800)
+        for whole in (int(each / unit), int(each / unit) + 1)
+        if whole > 1 and abs(whole - each / unit) <= _NEAR_WHOLE * whole
+    }
+
+
+_NEAR_WHOLE = 0.1
 
 # Common words prove no use, but these may carry what was found: "early kidney involvement" is told
 # as "early nephropathy".
