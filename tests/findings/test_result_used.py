@@ -457,3 +457,146 @@ def test_how_long_it_is_between_two_times_of_a_result_may_be_use(answer: str) ->
     result = "Téléski des Combes : câble contrôlé, tension 78 kN. Ouverture de 9h15 à 16h45."
     trace = trip(result, said(answer), user="Et le téléski ?", prompt="Quel est son état ?")
     assert isinstance(judge(trace), NotRecorded)
+
+
+PUMP = (
+    "Pump N-3 draws 14.8 A instead of 9.5, flow fell from 42 to 27 m³/h. Impeller worn by sand. "
+    "Spare part in store Lorca, fitting takes 5 hours."
+)
+PUMP_ASKED = "What is wrong with the pump of our northern well?"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm looking into the pump of the northern well right now.",
+        "Checking the pump.",
+        "Let me check that for you.",
+        "Could you describe the noise in more detail? Since when does it do that?",
+        "Please tell me the type of the motor.",
+        "Which well do you mean? With the postcode I can look it up.",
+        "I could not find any information.",
+        "I wasn't able to find anything. Do you know who installed it?",
+        "Is there anything else I can help you with?",
+        "Happy to help! Just let me know if you need anything else.",
+        "Submersible motors often last for ages in clean surroundings.",
+        "¿Desde cuándo falla?",
+        "Seit wann macht sie das?",
+    ],
+)
+def test_an_answer_without_content_ignored_the_result(answer: str) -> None:
+    assert kinds(judge(trip(PUMP, said(answer), user=PUMP_ASKED))) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        # announced, and something that follows from the result
+        "I'll look for another impeller.",
+        "I'll check why it sucks so much grit.",
+        "Let me look up the warranty, too.",
+        "I will search for somebody who can install it next week.",
+        "Let me check the power supply again.",
+        "I'm looking up the warranty of the pump.",
+        # asked, for what the next step needs
+        "Shall I have it replaced?",
+        "Which account should pay for the repair?",
+        "When should the fitter be booked?",
+        "Which of the two stores is closer to you?",
+        "Please give me a delivery address.",
+        "Do you want another one installed?",
+        # found nothing of some kind
+        "I could not find any electrical problem.",
+        "I couldn't find a cheaper way than fitting a new wheel.",
+        "I could not find any leak, but it is worn out.",
+        "I did not find anything suitable on the market.",
+        "I found no reason to worry about the motor itself.",
+        # polite, and more than that
+        "Happy to help! It is worn out.",
+        "It needs a new wheel. Is there anything else I can help you with?",
+        "Thanks for asking; half a day of work and it runs again.",
+        "You're welcome, the fitter comes tomorrow.",
+        "Let me know if you need anything for the repair.",
+        # in general terms, of this case
+        "Sediment often does that to these machines.",
+        "The wheel usually has to be swapped then.",
+        "That usually means grit in the water.",
+        "In such cases we always fit a new wheel.",
+        "Your water is mostly to blame.",
+        # in words of its own
+        "Grit has eaten the wheel, and there is a replacement.",
+        "It needs a third more power than before and gives a lot less.",
+        "Worn out. Half a day of work.",
+        "Something in the ground grinds it down.",
+        "Fixable in an afternoon.",
+    ],
+)
+def test_an_answer_that_may_rest_on_the_result_is_never_called_empty(answer: str) -> None:
+    assert not isinstance(judge(trip(PUMP, said(answer), user=PUMP_ASKED)), list)
+
+
+def test_courtesies_after_a_transfer_are_no_fault() -> None:
+    polite = said("Is there anything else I can help you with?")
+    assert isinstance(judge(trip(PUMP, polite, user=PUMP_ASKED, kind="transfer")), NotRecorded)
+
+
+def test_courtesies_after_a_deed_are_no_fault() -> None:
+    polite = said("Happy to help!")
+    assert isinstance(judge(trip(PUMP, polite, user="Order the part.")), NotRecorded)
+
+
+BOOKED = "I asked three hotels: Alba, Corso and Pineta. All of them are booked out until 14 August."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I could not find any rooms.",
+        "When are you flexible?",
+        "In which other town may it be?",
+        "I wasn't able to find anything. Do you know someone there?",
+        "What about the week after?",
+    ],
+)
+def test_a_negative_result_may_be_passed_on_as_none_or_as_a_question(answer: str) -> None:
+    assert not isinstance(judge(trip(BOOKED, said(answer), user="Find rooms by the sea.")), list)
+
+
+OPEN = "No. Section 12 forbids drones indoors and in the courtyard, fine 500 EUR."
+
+
+def test_yes_to_what_the_receiver_said_no_to_ignored_the_result() -> None:
+    asked = "Does the museum allow drones?"
+    yes = said("Yes, they are welcome there. Enjoy filming!")
+    assert kinds(judge(trip(OPEN, yes, user=asked, prompt=asked))) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "answer"),
+    [
+        ("May we film there?", "Does the museum forbid it?", "Yes, you may film there."),
+        ("Are drones forbidden?", "Does it allow drones?", "Yes, they are."),
+        ("Do they allow drones?", "Do they allow drones?", "Yes, but on the street."),
+        ("Aren't drones forbidden?", "Aren't drones forbidden?", "Yes, they are."),
+        ("Is it open? May we film?", "Is it open? May we film?", "Yes, it is open."),
+        ("Do they allow drones?", "Do they allow drones?", "Yes, if the city agrees."),
+    ],
+)
+def test_yes_and_no_may_both_be_true(user: str, prompt: str, answer: str) -> None:
+    assert not isinstance(judge(trip(OPEN, said(answer), user=user, prompt=prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("It ran 4 h 10 min with power, 9 h 45 min without.", "Nearly ten at best, four at worst."),
+        ("4 of 60 calves had diarrhoea in week 1.", "A few animals fell ill at the beginning."),
+        ("Founded 1994, 57 employees, turnover 83.4 million.", "They are thirty years old by now."),
+        ("Hit rate 87 %, p95 240 ms, 6 nodes.", "Only 13 in a hundred requests reach the disk."),
+        ("Savings 11,900 EUR, invest 96,000 EUR, 78 kWp.", "Nearly 1,000 each month come back."),
+        ("Clause 8.2 limits liability to 10,000; term 14 days.", "One red flag, two yellow ones."),
+    ],
+)
+def test_amounts_in_other_words_may_be_those_of_the_result(result: str, answer: str) -> None:
+    long = f"{answer} Everybody involved should sit down together, breathe and discuss options."
+    assert isinstance(judge(trip(result, said(long), user="What came out?")), NotRecorded)

@@ -120,9 +120,9 @@ _ONLY_PROMISES = re.compile(
 )
 # General statements: "Lifeguards should always be certified", after a result that names lifeguards.
 _IN_GENERAL = re.compile(
-    r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule|often|tend\ to
-        |rule\ of\ thumb|regularly|mostly|should\ be|most\ \w+s|all\ \w+s\ (?:should|must)
-        |suelen?|souvent|oft|sollten
+    r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule
+        |often|tend\ to|rule\ of\ thumb|regularly|mostly|should\ be|most\ \w+s
+        |all\ \w+s\ (?:should|must)|suelen?|souvent|oft|sollten
         |immer|meistens|in\ der\ Regel|grundsätzlich|üblicherweise|toujours|généralement|en\ général
         |siempre|normalmente|por\ lo\ general)\b""",
     re.VERBOSE | re.IGNORECASE,
@@ -147,8 +147,9 @@ _SPEAKS_OF_SOME = re.compile(
         |\b(?:both|neither|either|none|all|any|one|two|three|four|some|most|half)\ of
             \ (?:them|these|those|the\ (?:two|three|four|five|six))\b
         |\b(?:one|two|three|four|five|six)\ \w+\ ones?\b
-        |\bthe\ (?:cheap|dear|expensive|big|small|large|old|new|fast|slow|light|heavy|short|long|good
-            |early|late)\ (?:one|model|version|option|offer|variant|device|product|flight|room)s?\b
+        |\bthe\ (?:cheap|dear|expensive|big|small|large|old|new|fast|slow|light|heavy|short
+            |long|good|early|late)\ (?:one|model|version|option|offer|variant|device
+            |product|flight|room)s?\b
         |\b(?:neither|both)\ (?:is|are|was|were|has|have|work|fit)\b
         |\bd(?:er|ie|as|en)\ (?:erste|zweite|dritte|letzte|andere)[nrs]?(?=\ (?:ist|war|der|von)\b
             |[,.;!?])
@@ -214,6 +215,7 @@ def only_asks(answer: str) -> bool:
         part.endswith("?")
         and (_ASKS_BACK.match(part) or _QUESTIONS_ELSEWHERE.match(part))
         and not _CHOICE.search(part)
+        and (_CLARIFIES.search(part) or not _OF_NEXT_STEP.search(part))
         for part in parts
     )
 
@@ -233,14 +235,18 @@ def _parts(answer: str) -> list[str]:
 _ADVERB = r"(?:\ (?:now|just|first|quickly|gladly|immediately|currently|jetzt|gerade|gleich|kurz))?"
 _SUBJECT = rf"(?:{_FIRST_PERSON}|we['’]ll|we['’]re|we\ (?:will|are)){_ADVERB}"
 _INQUIRES = re.compile(
-    rf"""\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)\W{{1,3}})?
+    rf"""\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)
+            \W{{1,3}})?
     (?:(?:{_SUBJECT}\ )?(?:check|search|query|consult|investigat|analy[sz]|review|examin|compar
-            |gather|collect|fetch|compil|research|retriev|inspect|scann?)ing\b
+            |gather|collect|fetch|compil|research|retriev|inspect|scann|query|read|comput|calculat
+            |estimat)ing\b
         |{_SUBJECT}\ (?:check|search|query|consult|investigate|analy[sz]e|review|examine|compare
-            |gather|collect|fetch|compile|research|retrieve|inspect|scan)\b
+            |gather|collect|fetch|compile|research|retrieve|inspect|scan|read|compute|calculate
+            |estimate|have\ a\ look\ at)\b
         |(?:{_SUBJECT}\ )?(?:looking\ (?:up|into|for|through)|going\ through|putting\ together
             |finding\ out|pulling\ up)\b
-        |{_SUBJECT}\ (?:look\ (?:up|into|for|through)|go\ through|put\ together|find\ out|pull\ up)\b
+        |{_SUBJECT}\ (?:look\ (?:up|into|for|through)|go\ through|put\ together|find\ out
+            |pull\ up)\b
         |(?:{_SUBJECT}\ )?(?:starting|running)\ (?:an?|the|with)\b
         |ich\ (?:prüfe|suche|schaue|sehe|recherchiere|werde){_ADVERB}\b
         |je\ (?:regarde|vérifie|cherche|consulte|recherche)\b|voy\ a\ (?:revisar|comprobar|buscar
@@ -264,6 +270,8 @@ _ASKS_MORE = re.compile(
     r"""(?<!\W)\W*(?:in\ (?:which|what)|since\ when|from\ (?:when|where)|what\ sort
         |should\ I\ (?:look|include|check|compare|search|consider|restrict|limit)
         |shall\ I\ (?:include|check|compare|restrict|limit)
+        |d['’]où|para\ cuánt\w+|wie\ (?:hoch|lang|groß|weit)|may\ I\ have|do\ you\ know
+        |before\ I\ (?:can\ )?\w+,\ (?:which|what|how|who|where|when)
         |(?:seit|ab|bis)\ wann|(?:in|von|bei|auf)\ welche\w*|depuis\ quand|desde\ (?:cuándo|dónde)
         |(?:de|en|a)\ qué|(?:de|dans|à)\ quel(?:le)?s?)\b""",
     re.VERBOSE | re.IGNORECASE,
@@ -277,12 +285,19 @@ _OF_NEXT_STEP = re.compile(
         |autres?|réserv\w*|command\w*|otr[oa]s?|reserva\w*|pedid\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Which order do you mean?" asks for no next step.
+_CLARIFIES = re.compile(
+    r"\bd(?:o|id) you mean\b|\bis meant\b|\bmeinen sie\b|\bmeinst du\b|\bgemeint\b|\bs['’]agit-il\b"
+    r"|\bse trata\b",
+    re.IGNORECASE,
+)
 # "I could not find any venues" after a list of venues. "I could not find anything suitable", "any
 # errors" and "the cause" may be what the result says.
 _FINDS_NOTHING = re.compile(
     r"""\W*(?:(?:sorry|unfortunately|i['’]m\ (?:sorry|afraid)|leider)\W{1,3}(?:but\ )?(?:that\ )?)?
     (?:I\ (?:could\ not|couldn['’]t|cannot|can['’]t|was\ not\ able\ to|wasn['’]t\ able\ to
-            |was\ unable\ to|did\ not|didn['’]t)\ find\ (?:any\b|anything\b|the\b|that\b|your\b)
+            |was\ unable\ to|did\ not|didn['’]t)\ find
+            \ (?:any|anything|the|that|your|a\ single)\b
         |I\ found\ no\ (?:information|data|details|results)\b
         |there\ (?:is|are|was|were)\ no\ (?:information|data|details|records?|results)\b
         |(?:dazu|darüber|hierzu)\ (?:liegen\ mir|habe\ ich)\ (?:leider\ )?keine?\b
@@ -306,14 +321,18 @@ _HAS_NONE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _IS_POLITE = re.compile(
-    r"""\W*(?:(?:is\ there\ )?anything\ else\b[^.!?]{0,60}
+    r"""\W*(?:(?:is\ there\ )?anything\ else(?:\ (?:that\ )?I\ can\ (?:help|assist|do))?
+            (?:\ you)?(?:\ with|\ for\ you)?(?:\ today)?
         |(?:I['’]m\ |I\ am\ |always\ |we['’]re\ )?(?:happy|glad|pleased)\ (?:to\ help|to\ assist
             |to\ be\ of\ (?:help|service)|I\ could\ (?:help|assist))
         |(?:please\ |just\ )*(?:let\ me\ know|feel\ free\ to\ (?:ask|reach\ out|contact\ (?:me|us))
             |don['’]t\ hesitate\ to\ (?:ask|reach\ out|contact\ (?:me|us)))
-            (?:\ if\ you\ (?:need|have|want)\ (?:anything|any|more|further|other)\b[^.!?]{0,40})?
+            (?:\ if\ you\ (?:need|have|want)\ (?:anything|(?:any|more|further|other)
+            (?:\ (?:other|more|further))?\ (?:help|questions?|assistance|details|information))
+            (?:\ else)?)?
         |(?:thanks|thank\ you)(?:\ (?:very|so)\ much)?(?:\ for\ (?:contacting|your\ patience
-            |your\ (?:question|request|message|enquiry|inquiry)|reaching\ out|asking|waiting)[^.!?]{0,40})?
+            |your\ (?:question|request|message|enquiry|inquiry)|reaching\ out|asking
+            |waiting)(?:\ us)?)?
         |you['’]re\ welcome|no\ problem|my\ pleasure|how\ (?:else\ )?(?:can|may)\ I\ (?:help|assist)
             (?:\ you)?(?:\ (?:today|further))?
         |have\ an?\ (?:great|nice|good|lovely|wonderful)\ \w+
@@ -328,6 +347,13 @@ def only_polite(answer: str) -> bool:
     """Return whether an answer holds nothing but courtesies: "Is there anything else?"."""
     parts = _parts(answer)
     return bool(parts) and all(_IS_POLITE.fullmatch(part) for part in parts)
+
+
+# "With the personnel number I can look it up", after the question for it.
+_THEN_I_CAN = re.compile(
+    r"\bI\ (?:can|could|will|['’]ll)\ (?:then\ )?(?:look|work|check|search|start|help|tell|find)\b",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 class Parts(NamedTuple):
@@ -349,6 +375,8 @@ def parts_of(answer: str) -> Parts:
             parts.announced.append(part)
         elif _asks_details(part):
             parts.asked.append(part)
+        elif parts.asked and _THEN_I_CAN.search(part):
+            continue
         elif _IS_POLITE.fullmatch(part) is None:
             parts.other.append(part)
     return parts
@@ -359,7 +387,9 @@ def _inquires(part: str) -> bool:
 
 
 def _asks_details(part: str) -> bool:
-    if _CHOICE.search(part) or _OF_NEXT_STEP.search(part):
+    if _CHOICE.search(part):
+        return False
+    if _OF_NEXT_STEP.search(part) and not _CLARIFIES.search(part):
         return False
     if _REQUESTS_DETAILS.match(part):
         return True
@@ -367,19 +397,25 @@ def _asks_details(part: str) -> bool:
     return part.endswith("?") and asks is not None
 
 
-def finds_nothing(answer: str, result: str) -> bool:
-    """Return whether an answer only states that nothing was found, although a result has it."""
+def finds_nothing(answer: str, result: str) -> list[str]:
+    """Return what an answer says of nothing found, if it says only this although a result has it.
+
+    It may ask for details besides, or be polite.
+    """
     parts = _parts(answer)
-    if not any(_FINDS_NOTHING.fullmatch(part) for part in parts) or _HAS_NONE.search(result):
-        return False
-    return all(
-        (_FINDS_NOTHING.fullmatch(part) and not _QUALIFIED.search(part))
-        or _asks_details(part)
-        or _IS_POLITE.fullmatch(part)
-        for part in parts
-    )
+    found = [part for part in parts if _FINDS_NOTHING.fullmatch(part)]
+    if _HAS_NONE.search(result) or any(_QUALIFIED.search(part) for part in found):
+        return []
+    besides = [part for part in parts if part not in found]
+    empty = all(_asks_details(part) or _IS_POLITE.fullmatch(part) for part in besides)
+    return found if empty else []
 
 
+_IS_GONE = re.compile(
+    r"\b(?:booked|taken|sold out|unavailable|closed|expired|declin\w*|reject\w*|cancel\w*|belegt"
+    r"|ausgebucht|complet|agotad\w*|ocupad\w*)\b",
+    re.IGNORECASE,
+)
 _PARTS_OF_RESULT = re.compile(r"[^.!?;\n]+")
 
 
@@ -392,5 +428,25 @@ def is_mainly_negative(result: str) -> bool:
     parts = [part for part in _PARTS_OF_RESULT.findall(result) if part.strip()]
     if not parts:
         return False
-    negative = [is_negative(part) for part in parts]
+    negative = [is_negative(part) or _IS_GONE.search(part) is not None for part in parts]
     return negative[0] or 2 * sum(negative) >= len(parts)
+
+
+_YES_OR_NO = re.compile(
+    r"\W*(?:(?P<yes>yes|ja|oui|sí)|(?P<no>no|nein|non))\b\s?[.,:;!–-]"
+    r"(?!\s*(?:I|we|sure|of course)\b)",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\b(?:but|if|only|once|unless|when|except|though|although|however|provided|until|instead|partly"
+    r"|aber|wenn|nur|falls|außer|sondern|mais|sauf|pero|salvo)\b",
+    re.IGNORECASE,
+)
+
+
+def says_the_opposite(answer: str, result: str) -> bool:
+    """Return whether one opens with yes and the other with no, both without conditions."""
+    one, other = _YES_OR_NO.match(answer), _YES_OR_NO.match(result)
+    if one is None or other is None or one.lastgroup == other.lastgroup:
+        return False
+    return _CONDITION.search(answer) is None and _CONDITION.search(result) is None

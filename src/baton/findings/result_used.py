@@ -27,6 +27,7 @@ from .empty_answers import (
     only_polite,
     parts_of,
     postpones,
+    says_the_opposite,
     speaks_in_general,
     speaks_of_some,
 )
@@ -66,8 +67,8 @@ _ROUNDED = re.compile(
 )
 _NUMBERS = re.compile(NUMBER)
 _SOME = re.compile(
-    r"""\b(?:an?\ (?:few|couple|handful|dozen)|several|dozens|hundreds|thousands|einige|mehrere|ein\ paar
-        |dutzende|quelques|plusieurs|algunos|algunas|varios|varias)\b""",
+    r"""\b(?:an?\ (?:few|couple|handful|dozen)|several|dozens|hundreds|thousands|einige|mehrere
+        |ein\ paar|dutzende|quelques|plusieurs|algunos|algunas|varios|varias)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _AGE = re.compile(
@@ -76,9 +77,10 @@ _AGE = re.compile(
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 # What a caller makes of two numbers in words.
 _SHARES = re.compile(
-    r"""\b(?:half|halves|halved|thirds?|quarters?|fifths?|tenths?|doubl\w*|tripl\w*|twice|fold
-        |majority|minority|most\ of|hälfte|halb|doppelt\w*|verdoppel\w*|drittel|viertel|zehntel
-        |mehrheit|moitié|tiers|quart|doubl\w*|majorité|mitad|tercio|cuarto|doble|mayoría)\b""",
+    r"""\b(?:(?:an?|one|two|three|four)[\ -](?:third|quarter|fifth|tenth)s?\b(?!\ (?:of\ )?an?\ )
+        |half\ (?:of|the|as|what)|by\ half|a\ half|halves|halved|doubl\w*|tripl\w*|twice|majority
+        |minority|most\ (?:of|like|are|were|have)|hälfte|doppelt\w*|verdoppel\w*|drittel|zehntel
+        |mehrheit|moitié|tiers|majorité|mitad|tercio|doble|mayoría)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # How far a rounded number can be from the real one: 1,999 is "more than a thousand".
@@ -203,8 +205,9 @@ REGENERATED_BELOW = 0.2
 # itself.
 TERSE = 3
 # Words of its own after which a caller that shows nothing of a result did not use it. More where it
-# was asked for a judgement, and in languages whose common words are known less well. Each of these is
-# one above what good answers need that have no word of the result: of 60 such, 13 failed with 5 words.
+# was asked for a judgement, and in languages whose common words are known less well. Of 60 good
+# answers that were written to have no word of the result, 13 failed with 5 words, and one in fifty
+# does with these. About 7 % of good answers have no word of the result.
 WORDS = 6
 WORDS_OF_VERDICT = 9
 WORDS_ELSEWHERE = 2
@@ -532,6 +535,8 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
     answer = plain_text(turn.output)
+    if _is_opposite(case, answer, result):
+        return True
     # After a negative result another way is searched for: "Which other day would suit you?"
     if is_mainly_negative(result):
         return postpones(answer)
@@ -540,32 +545,55 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
         or (not is_negative(result) and only_asks(answer))
         or (denies_data(answer) and not _ACCESS.search(result))
         or _only_asks_for_work(case, answer)
-        or (finds_nothing(answer, result) and _is_of_request(case, [answer]))
+        or _finds_nothing(case, answer, result)
         or (
             # After a transfer the receiver spoke to the user itself, and nothing need be added.
             case.trip.dispatch.kind == "delegate"
             and only_polite(answer)
-            and _wants_facts(case.asked)
+            and (_wants_facts(case.asked) or wants_verdict(case.asked))
         )
     )
 
 
+def _is_opposite(case: _Case, answer: str, result: str) -> bool:
+    """Return whether a caller answers no to the question to which the receiver said yes.
+
+    Both must have been asked the same: "Is it safe?" and "Any problems?" have opposite answers.
+    """
+    prompt = case.trip.dispatch.prompt
+    if case.found or prompt is None or not says_the_opposite(answer, result):
+        return False
+    asked = plain_text(prompt)
+    if asked.count("?") != 1 or is_negative(asked) or not wants_verdict(asked):
+        return False
+    return _WORDS.findall(asked.casefold()) == _WORDS.findall(case.asked.casefold())
+
+
+_WORDS = re.compile(r"\w+")
+
+
+def _finds_nothing(case: _Case, answer: str, result: str) -> bool:
+    """Return whether an answer states that nothing of what was requested was found."""
+    parts = finds_nothing(answer, result)
+    return bool(parts) and not case.found and _is_of_request(case, parts)
+
+
 def _only_asks_for_work(case: _Case, answer: str) -> bool:
-    """Return whether an answer announces the work, or asks for what it needs, and shares nothing."""
+    """Return whether an answer announces the work or asks for what it needs, and shares nothing."""
     parts = parts_of(answer)
     if parts.other or case.found or not (parts.announced or parts.asked):
         return False
     return _is_of_request(case, parts.announced)
 
 
-# Of half of its words, as "I'll go through the applications and rank them" has words for the work
-# as well.
+# Of most of its words: "I'll look up the rates of the parcel" announces the work that was
+# requested, "I'll look up the warranty of the pump" may be the next step for a worn pump.
 def _is_of_request(case: _Case, parts: list[str]) -> bool:
     """Return whether texts speak of what was requested, or of nothing by name."""
     words = [fact for part in parts for fact in read(part).facts]
     asked = read(case.asked)
     shared = [fact for fact in words if asked.holds(fact)]
-    return 2 * len(shared) >= len(words)
+    return not words or 2 * len(shared) > len(words)
 
 
 # "Find me a hotel" and "Which is late?" want facts, "Send the reminder" wants a deed.
