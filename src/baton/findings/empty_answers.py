@@ -187,7 +187,7 @@ def speaks_in_general(answer: str) -> bool:
 
 
 _DEFINITE = re.compile(
-    r"\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
+    r"(?<!\W)\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
 )
 # What a request names: "our", "this", "the", a name within the sentence, or a number.
 _SPECIFIC = re.compile(
@@ -235,7 +235,7 @@ def _parts(answer: str) -> list[str]:
 _ADVERB = r"(?:\ (?:now|just|first|quickly|gladly|immediately|currently|jetzt|gerade|gleich|kurz))?"
 _SUBJECT = rf"(?:{_FIRST_PERSON}|we['’]ll|we['’]re|we\ (?:will|are)){_ADVERB}"
 _INQUIRES = re.compile(
-    rf"""\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)
+    rf"""(?<!\W)\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)
             \W{{1,3}})?
     (?:(?:{_SUBJECT}\ )?(?:check|search|query|consult|investigat|analy[sz]|review|examin|compar
             |gather|collect|fetch|compil|research|retriev|inspect|scann|query|read|comput|calculat
@@ -262,8 +262,8 @@ _FOLLOWS_UP = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _REQUESTS_DETAILS = re.compile(
-    r"""\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?(?:tell|send|give
-        |provide|paste|share|describe|specify|clarify|upload|name)\b(?:\ (?:me|us))?\b""",
+    r"""(?<!\W)\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?(?:tell|send
+        |give|provide|paste|share|describe|specify|clarify|upload|name)\b(?:\ (?:me|us))?\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ASKS_MORE = re.compile(
@@ -294,7 +294,8 @@ _CLARIFIES = re.compile(
 # "I could not find any venues" after a list of venues. "I could not find anything suitable", "any
 # errors" and "the cause" may be what the result says.
 _FINDS_NOTHING = re.compile(
-    r"""\W*(?:(?:sorry|unfortunately|i['’]m\ (?:sorry|afraid)|leider)\W{1,3}(?:but\ )?(?:that\ )?)?
+    r"""(?<!\W)\W*
+    (?:(?:sorry|unfortunately|i['’]m\ (?:sorry|afraid)|leider)\W{1,3}(?:but\ )?(?:that\ )?)?
     (?:I\ (?:could\ not|couldn['’]t|cannot|can['’]t|was\ not\ able\ to|wasn['’]t\ able\ to
             |was\ unable\ to|did\ not|didn['’]t)\ find
             \ (?:any|anything|the|that|your|a\ single)\b
@@ -321,7 +322,7 @@ _HAS_NONE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _IS_POLITE = re.compile(
-    r"""\W*(?:(?:is\ there\ )?anything\ else(?:\ (?:that\ )?I\ can\ (?:help|assist|do))?
+    r"""(?<!\W)\W*(?:(?:is\ there\ )?anything\ else(?:\ (?:that\ )?I\ can\ (?:help|assist|do))?
             (?:\ you)?(?:\ with|\ for\ you)?(?:\ today)?
         |(?:I['’]m\ |I\ am\ |always\ |we['’]re\ )?(?:happy|glad|pleased)\ (?:to\ help|to\ assist
             |to\ be\ of\ (?:help|service)|I\ could\ (?:help|assist))
@@ -433,7 +434,7 @@ def is_mainly_negative(result: str) -> bool:
 
 
 _YES_OR_NO = re.compile(
-    r"\W*(?:(?P<yes>yes|ja|oui|sí)|(?P<no>no|nein|non))\b\s?[.,:;!–-]"
+    r"(?<!\W)\W*(?:(?P<yes>yes|ja|oui|sí)|(?P<no>no|nein|non))\b\s?[.,:;!–-]"
     r"(?!\s*(?:I|we|sure|of course)\b)",
     re.IGNORECASE,
 )
