@@ -262,8 +262,8 @@ _FOLLOWS_UP = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _REQUESTS_DETAILS = re.compile(
-    r"""(?<!\W)\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?(?:tell|send
-        |give|provide|paste|share|describe|specify|clarify|upload|name)\b(?:\ (?:me|us))?\b""",
+    r"""(?<!\W)\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?
+        (?:tell|send|give|provide|paste|share|describe|specify|clarify|upload|name)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ASKS_MORE = re.compile(
