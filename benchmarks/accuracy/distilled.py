@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.distilled import Distilled, DistilledModel, Reading, read
+from baton.evaluators.judging.distilled import Distilled, DistilledModel
 from baton.evaluators.judging.evidence import answers_of, settled_by
 from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.readings import Reading, read
 from baton.evaluators.judging.rubric import DistilledOptions
 from baton.improvements.distill import Verdict, train
 from baton.model import EvalContext
@@ -42,6 +43,7 @@ findings leave open."""
 NEW = {
     "first new texts": HERE / "rewordings" / "cascade",
     "second new texts": HERE / "rewordings" / "cascade_second",
+    "third new texts": HERE / "rewordings" / "cascade_third",
 }
 """Texts that nothing is trained on, and no evaluator is measured by."""
 ERRS = 25

@@ -1,7 +1,7 @@
 """Trains the small classifier that answers before a judge, from the judge's verdicts.
 
 A logistic regression over TF-IDF words and numbers, and gradient boosted trees over the numbers
-(:mod:`baton.evaluators.judging.distilled`). Its quality is measured in trials: each verdict is
+(:mod:`baton.evaluators.judging.readings`). Its quality is measured in trials: each verdict is
 predicted by a model that was trained on other texts, and on other frameworks if there are several.
 It is not enough to keep conversations apart: a model that was trained on ten answers to one result
 knows the result, and is much surer of the eleventh answer than of any other text. The trials also
@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple
 
 from baton.evaluators.judging.distilled import (
     DistilledModel,
-    Reading,
     Trained,
     Tree,
     Trial,
@@ -30,6 +29,7 @@ from baton.evaluators.judging.distilled import (
     softmax,
     sums_of,
 )
+from baton.evaluators.judging.readings import OF_FACTS, Reading
 from baton.model import InputError, counted
 from baton.plugins.origin import install, requirement
 from baton.stats.tfidf import TfIdf, Vector, fit
@@ -52,7 +52,7 @@ _FRAMEWORKS = 3
 _FEWEST = 20
 """The minimum number of verdicts for a framework to count as a separate one in the trials."""
 _WORDS = 5_000
-_STRENGTHS = (0.03, 0.3)
+_STRENGTHS = (0.001, 0.003, 0.03, 0.3)
 """The inverse strengths of the penalty (``C``) to try; the one with the lowest loss is used."""
 _TREES: dict[str, Any] = {
     "n_estimators": 100,
@@ -312,12 +312,29 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
 
 
 def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
-    """Grow trees on verdicts; those with an unknown label are left out."""
+    """Grow trees on verdicts; those with an unknown label are left out.
+
+    Trees over facts and trees over all other numbers are grown apart, and each counts half.
+    """
+    own = [verdict for verdict in verdicts if verdict.label in labels]
+    names = sorted({name for verdict in own for name in verdict.reading.numbers})
+    parts = [
+        [name for name in names if name.startswith(OF_FACTS) == of_facts]
+        for of_facts in (False, True)
+    ]
+    grown = [_grow(own, labels, part, seed) for part in parts if part]
+    by_label: list[list[Tree]] = [[] for _ in labels]
+    for one in grown:
+        for place, trees in enumerate(one.trees(names, 1 / len(grown))):
+            by_label[place] += trees
+    return _Grown(names, [0.0 for _ in labels], by_label)
+
+
+def _grow(own: Sequence[Verdict], labels: Sequence[str], names: list[str], seed: int) -> _Grown:
+    """Grow trees over some of the numbers."""
     import numpy as np
     from sklearn.ensemble import GradientBoostingClassifier
 
-    own = [verdict for verdict in verdicts if verdict.label in labels]
-    names = sorted({name for verdict in own for name in verdict.reading.numbers})
     table = np.array([[each.reading.numbers.get(name, 0.0) for name in names] for each in own])
     model = GradientBoostingClassifier(random_state=seed, **_TREES)
     model.fit(table, [labels.index(verdict.label) for verdict in own])

@@ -1,39 +1,37 @@
 """A small classifier that runs before a judge: its input, its output, and how sure it is.
 
 `baton distill` trains it on the verdicts of a judge. It combines a linear model and small decision
-trees. The linear model uses the words of the material, the overlap between its sections, and the
-findings. The trees use the overlap and the findings. The model is stored as plain JSON: words,
-weights, trees and trial verdicts, never code. Using it takes nothing but this module.
+trees. The linear model uses the words of the material, the overlap between its sections, their
+facts, and the findings (:mod:`.readings`). The trees use all of these but the words. The model is
+stored as plain JSON: words, weights, trees and trial verdicts, never code. Using it takes nothing
+but this module and :mod:`.readings`.
 
-It answers only if it had enough trials. For each label, it was tested on texts that it was not
-trained on and, given several frameworks, on frameworks that it was not trained on. Its certainty
-limit admits as many of the most certain trials as keep the error below the limit. So the error
-limit holds for other texts of the kinds it was trained on. Anything unlike them goes to the judge.
+It answers only if it had enough trials. It was tested on texts that it was not trained on and,
+given several frameworks, on frameworks that it was not trained on. Its certainty limit admits as
+many of the most certain trials as keep the error of all answers together below the limit. So the
+error limit holds for other texts of the kinds it was trained on. Anything unlike them goes to the
+judge.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 
 from baton.findings.finding import Answer as FindingAnswer
-from baton.findings.finding import Clear, NotRecorded
 from baton.formats.document import read_bytes
 from baton.model import InputError, Problem
 from baton.stats.intervals import binomial_at_most
-from baton.stats.tfidf import TfIdf, words
+from baton.stats.tfidf import TfIdf
 
-from .evidence import FINDINGS
-from .labelled_examples import material_hash, text_of
 from .material import Section
+from .readings import Reading, read
 from .rubric import DistilledOptions, Rubric
 
 MOST_MIB = 32
@@ -45,21 +43,19 @@ _MOST_LABELS = 50
 _MOST_TRIALS = 100_000
 _MOST_NODES = 400_000
 """The most nodes in all trees together. 20 labels with 200 trees of depth 4 have 124,000."""
-_READ = 40_000
-"""The number of characters read of a section. It bounds the time for hostile input, and the
-deciding text comes earlier."""
-_OF_ITS_OWN = 20
-"""The fewest characters that make a section a distinct text. `Done.` occurs in many sections."""
 ALPHA = 0.05
-"""The chance that a label's error is above the limit although the trials show otherwise."""
+"""The chance that the error is above the limit although the trials show otherwise."""
+_TIMES = 2.0
+"""How many times the limit the error of one label in the trials can be. The limit is for all
+answers together. A rare label that is half wrong would not show in it."""
 _BY_CHANCE = 0.001
 """The chance that a model that knows only a label's frequency does as well in the trials. If 95 %
 of all verdicts are `correct`, always answering `correct` keeps to a limit of 5 %, but is no
 judgement. The chance is shared among the numbers of trials that are examined."""
 _FEWEST = 20
 """The fewest trials that are examined. It takes about 50 right ones to prove an error of 10 %."""
-_STEP = 1.3
-"""The growth factor between the numbers of trials examined: about 24 steps up to 10,000 trials."""
+_STEP = 1.1
+"""The growth factor between the numbers of trials examined: about 70 steps up to 10,000 trials."""
 
 
 class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -152,18 +148,6 @@ class Guess(NamedTuple):
     limit: float = 0.0
 
 
-class Reading(NamedTuple):
-    """A subject as a classifier sees it: its words, its numbers by name, and its hash.
-
-    ``texts`` are hashes of its sections, by name. Subjects that share a hash share a text.
-    """
-
-    words: list[str]
-    numbers: dict[str, float]
-    material: str
-    texts: tuple[tuple[str, str], ...] = ()
-
-
 class Limit(NamedTuple):
     """The lowest certainty at which a label is answered, and the share of wrong trials there."""
 
@@ -214,125 +198,6 @@ class Distilled:
             audited=drawn < self.options.audit,
             limit=self.options.max_error,
         )
-
-
-def read(sections: Sequence[Section], answers: Mapping[str, FindingAnswer]) -> Reading:
-    """Turn the material of a question and the findings into features."""
-    shown = [each for each in sections if each.name != "findings" and not each.is_list]
-    by_section = {each.name: words(each.text[:_READ]) for each in shown}
-    every = [term for terms in by_section.values() for term in terms]
-    return Reading(
-        every,
-        numbers_of(shown, by_section, answers),
-        material_hash(text_of(shown)),
-        tuple(
-            (each.name, material_hash(each.text))
-            for each in shown
-            if not each.missing and len(each.text) >= _OF_ITS_OWN
-        ),
-    )
-
-
-def numbers_of(
-    sections: Sequence[Section],
-    by_section: Mapping[str, Sequence[str]],
-    answers: Mapping[str, FindingAnswer],
-) -> dict[str, float]:
-    """Return the features that are not words.
-
-    For each section: whether it is missing. Its length is left out on purpose. The length reveals
-    where a text comes from, and so the judge's usual verdict there, but not its verdict on another
-    text.
-
-    For each two sections: the share of the one's content that the other contains too, because that
-    is often the question (is the result in the answer, is the request in the prompt). This covers
-    words, long words, numbers and names, and sequences of three words, and what only these two
-    sections share.
-
-    For each finding: whether it was made, cleared or unknown, and the share that it found.
-    """
-    found: dict[str, float] = {}
-    sets = {each.name: _parts_of(each.text[:_READ], by_section[each.name]) for each in sections}
-    for section in sections:
-        found[f"missing:{section.name}"] = float(section.missing)
-    for one, own in sets.items():
-        for other, theirs in sets.items():
-            if one == other:
-                continue
-            for kind in _PARTS:
-                parts = own[kind]
-                share = len(parts & theirs[kind]) / len(parts) if parts else -1.0
-                name = f"{kind}:{one}>{other}"
-                # A linear term is too rigid: no overlap at all means more than half the overlap.
-                found[name] = math.sqrt(max(share, 0.0))
-                found[f"{name}=0"] = float(share == 0.0)
-                found[f"{name}>1/2"] = float(share > 0.5)
-    found.update(_shared_alone(sets))
-    for name, answer in answers.items():
-        found[f"clear:{name}"] = float(isinstance(answer, Clear))
-        found[f"untold:{name}"] = float(isinstance(answer, NotRecorded))
-        if isinstance(answer, Clear):
-            found[f"share:{name}"] = answer.share
-        kinds: dict[str, bool] = {}
-        if not isinstance(answer, Clear | NotRecorded):
-            found[f"share:{name}"] = min(finding.share for finding in answer)
-            for finding in answer:
-                kinds[finding.kind] = kinds.get(finding.kind, True) and finding.warning
-        for kind in sorted(FINDINGS[name][1]) if name in FINDINGS else ():
-            found[f"found:{name}.{kind}"] = float(kind in kinds and not kinds[kind])
-            found[f"perhaps:{name}.{kind}"] = float(kinds.get(kind, False))
-    return found
-
-
-def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[str, float]:
-    """Return what two sections share that no other section contains.
-
-    An answer repeats words of the request whatever the result was. Words that it shares with the
-    result alone show that the result was read: `Friday` after `when is it free?`. Shares cover
-    only content that no third section has. They are -1 if there is no such content.
-    """
-    found: dict[str, float] = {}
-    names = list(sets)
-    for kind in _ALONE:
-        for place, one in enumerate(names):
-            for other in names[place + 1 :]:
-                rest = frozenset[object]().union(
-                    *(sets[third][kind] for third in names if third not in (one, other))
-                )
-                own, theirs = sets[one][kind] - rest, sets[other][kind] - rest
-                both = len(own & theirs)
-                found[f"alone:{kind}:{one}&{other}"] = math.log1p(both)
-                found[f"alone:{kind}:{one}>{other}"] = both / len(own) if own else -1.0
-                found[f"alone:{kind}:{other}>{one}"] = both / len(theirs) if theirs else -1.0
-            others = frozenset[object]().union(
-                *(sets[other][kind] for other in names if other != one)
-            )
-            mine = sets[one][kind]
-            found[f"alone:{kind}:{one}"] = len(mine - others) / len(mine) if mine else -1.0
-    return found
-
-
-_PARTS = ("words", "long", "facts", "rows")
-"""What is compared between two sections."""
-_ALONE = ("words", "long", "facts", "stems", "digits", "pairs")
-"""What is compared between two sections after excluding the content of all others."""
-_DIGITS = re.compile(r"\d+")
-_FACT = re.compile(r"\d[\d.,:/-]*\d|\d|\b[A-Z][\w-]+")
-"""Numbers, dates and names: `1,250.75`, `2026-03-01`, `Lisbon`."""
-
-
-def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
-    """Return the content of a section, by kind."""
-    return {
-        "words": frozenset(terms),
-        "long": frozenset(term for term in terms if len(term) > 6),
-        "facts": frozenset(_FACT.findall(text)),
-        "rows": frozenset(zip(terms, terms[1:], terms[2:], strict=False)),
-        # `delivery` and `delivers` start alike, as do `Zuschuss` and `Zuschüsse`.
-        "stems": frozenset(term[:5] for term in terms if len(term) > 3),
-        "digits": frozenset(_DIGITS.findall(text)),
-        "pairs": frozenset(pairwise(terms)),
-    }
 
 
 def predict(model: DistilledModel, tfidf: TfIdf, reading: Reading) -> tuple[list[float], float]:
@@ -402,29 +267,23 @@ def limits_of(
 ) -> dict[int, Limit]:
     """Return the lowest certainty at which each label may be answered.
 
-    For each label, this takes as many of the most certain trials as possible while the upper bound
-    of their error (Clopper and Pearson, Biometrika 26 (1934), one-sided) is at most ``max_error``.
-    ``ALPHA`` is shared among the labels, and among the numbers of trials examined for each. A
-    label whose trials could come out as well by chance is never answered.
+    The trials of all labels are ranked together. This takes as many of the most certain ones as
+    possible while the upper bound of their error (Clopper and Pearson, Biometrika 26 (1934),
+    one-sided) is at most ``max_error``. A limit for each label of its own would leave the rarer one
+    to the judge nearly always: it has fewer trials, and is harder to tell.
+
+    Two kinds of labels are left out: one whose trials could come out as well by chance, and one
+    whose error is above ``_TIMES`` the limit. ``ALPHA`` is shared among the numbers of trials that
+    are examined, and the sets of labels.
     """
-    by_label: dict[int, list[Trial]] = {}
-    for trial in trials:
-        by_label.setdefault(trial.label, []).append(trial)
-    alpha = ALPHA / max(1, len(shares))
-    found = {}
-    for label, own in by_label.items():
-        limit = _limit(sorted(own, key=lambda each: -each.sure), shares[label], max_error, alpha)
-        if limit is not None:
-            found[label] = limit
-    return found
-
-
-def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float) -> Limit | None:
-    best: Limit | None = None
-    # Every limit uses the same numbers, so a higher limit allows all that a lower one allows.
+    ranked = sorted(trials, key=lambda each: -each.sure)
+    # Every limit uses the same numbers, so a higher limit admits no fewer trials.
     sizes = [_FEWEST]
     while sizes[-1] < len(ranked):
         sizes.append(min(len(ranked), math.ceil(sizes[-1] * _STEP)))
+    tests = len(sizes) * max(1, len(shares))
+    best: dict[int, Limit] = {}
+    most = 0
     for size in sizes:
         if size > len(ranked):
             break
@@ -432,13 +291,33 @@ def _limit(ranked: Sequence[Trial], share: float, max_error: float, alpha: float
         end = size
         while end < len(ranked) and ranked[end].sure == ranked[size - 1].sure:
             end += 1
-        wrong = sum(not each.right for each in ranked[:end])
-        if binomial_at_most(wrong, end, max_error) > alpha / len(sizes):
-            continue
-        # The chance of at least as many right ones if each is right with probability `share`.
-        if binomial_at_most(wrong, end, 1 - share) <= _BY_CHANCE / len(sizes):
-            best = Limit(ranked[end - 1].sure, wrong / end, end)
+        found = _answered(ranked[:end], shares, max_error, tests)
+        number = sum(limit.trials for limit in found.values())
+        if number > most:
+            best, most = found, number
     return best
+
+
+def _answered(
+    ranked: Sequence[Trial], shares: Sequence[float], max_error: float, tests: int
+) -> dict[int, Limit]:
+    """Return the labels that may be answered at the certainty of the last of some trials."""
+    sure = ranked[-1].sure
+    left: list[tuple[float, int, int, int]] = []
+    for label in {trial.label for trial in ranked}:
+        own = [trial.right for trial in ranked if trial.label == label]
+        wrong = own.count(False)
+        # The chance of at least as many right ones if each is right with probability `share`.
+        by_chance = binomial_at_most(wrong, len(own), 1 - shares[label])
+        if by_chance <= _BY_CHANCE / tests and wrong / len(own) <= _TIMES * max_error:
+            left.append((wrong / len(own), label, wrong, len(own)))
+    left.sort()
+    while left:
+        wrong, number = sum(each[2] for each in left), sum(each[3] for each in left)
+        if binomial_at_most(wrong, number, max_error) <= ALPHA / tests:
+            return {label: Limit(sure, error, own) for error, label, _, own in left}
+        left.pop()
+    return {}
 
 
 def distilled_in(options: DistilledOptions, rubric: Rubric) -> Distilled:
