@@ -9,16 +9,21 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
+import msgspec
 import pytest
 from tests.improvements.world import moments
 
 import baton
 from baton.cli import main
-from baton.model import InputError
+from baton.model import Case, InputError, Usage
+from baton.replays.cases import dispatch_cases
 from baton.runner.plan import make_plan
+from baton.runner.prices import read_prices
+from baton.session.estimate import estimate_plays
 from baton.session.improve import _add_second_judge, _models
-from baton.testing import Received, Reply, llm_server
+from baton.testing import Received, Reply, build, llm_server
 
 SHOP = """
     import baton
@@ -147,9 +152,83 @@ def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFix
     assert "up to 1 component, at most 358 plays\nat least 58 plays for one component" in shown
     assert "at most 12 requests" in shown
     assert "cost of proposals: " in shown
-    ends = "not priced: what agents ask in these plays; `--max-cost` limits all of it\n"
+    # Cases that somebody wrote have no recording, and nobody can know what an agent will ask.
+    unknown = "unknown, as is what 30 cases without recorded tokens or costs will take\n"
+    ends = f"cost of agents: {unknown}cost of it all: unknown; `--max-cost` limits it\n"
     assert shown.endswith(ends)
     assert not (folder / ".baton").exists()
+
+
+def test_a_dry_run_prices_judges_each_by_its_own_model(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    small, large = "openai:gpt-4o-mini", "openai:gpt-4o"
+
+    def judging(default: str, own: str) -> dict[str, Any]:
+        config = {
+            "judge": {"model": default},
+            "providers": [{"type": "python", "target": "shop.py:desk"}],
+            "evaluators": [
+                {"type": "scope_fidelity"},
+                {"type": "result_integration", "config": {"judge": {"model": own}}},
+            ],
+        }
+        (folder / "baton.yaml").write_text(json.dumps(config), "utf-8")
+        assert main([*ARGUMENTS, "--agent", "refunds", "--dry-run", "--json"]) == 0
+        found: dict[str, Any] = json.loads(capfd.readouterr().out)["dry_run"]
+        # One dispatch a case and rubric is assumed; each play asks both judges.
+        assert found["judging"]["calls"] == 2 * found["plays"]
+        assert found["total_usd"] is None  # what the agents ask is unknown
+        return found["judging"]  # type: ignore[no-any-return]
+
+    costs = [
+        judging(*each)["cost_usd"] for each in ((small, small), (small, large), (large, large))
+    ]
+    assert 0 < costs[0] < costs[2] / 10
+    assert costs[1] == pytest.approx((costs[0] + costs[2]) / 2)
+    assert main([*ARGUMENTS, "--agent", "refunds", "--dry-run"]) == 0
+    assert f"cost of judges: at most {costs[2]:.2f} USD" in capfd.readouterr().out
+
+
+def recorded_cases(*models: str) -> list[Case]:
+    """Dispatches of a desk; the model of the desk, which used tokens each time, is recorded."""
+    used = Usage(input_tokens=900_000, cache_read_tokens=100_000, output_tokens=100_000)
+    traces = [
+        build.trace(
+            build.turn(
+                "Pay it back.",
+                build.run("desk", build.delegate("refunds", "Pay."), model=model, usage=used),
+                build.run("refunds", output="paid", model="other", usage=used),
+                output="paid",
+            ),
+            id=f"t{number}",
+        )
+        for number, model in enumerate(models)
+    ]
+    return dispatch_cases(traces, form="decision")
+
+
+def test_plays_are_priced_by_what_the_recordings_of_their_cases_used() -> None:
+    prices = read_prices({"small": {"input": 1.0, "output": 10.0}})
+    plan = msgspec.structs.replace(make_plan(["dispatch_routing"]), prices=prices)
+    found = estimate_plays(plan, recorded_cases("small", "small"), 10)
+    # A decision is made by the desk alone: what the receiver took is not counted.
+    assert found.cost_usd == pytest.approx(10 * (1.0 + 1.0), rel=0.11)
+    assert (found.input_tokens, found.output_tokens) == (10_000_000, 1_000_000)
+    assert (found.recorded, found.unknown) == (2, [])
+
+
+def test_what_is_unknown_of_the_cost_of_plays_is_named() -> None:
+    prices = read_prices({"small": {"input": 1.0, "output": 10.0}})
+    plan = msgspec.structs.replace(make_plan(["dispatch_routing"]), prices=prices)
+    cases = [*recorded_cases("small", "nobody-knows-it"), Case(id="written", turns=[])]
+    found = estimate_plays(plan, cases, 10)
+    assert found.cost_usd is None
+    assert found.recorded == 2
+    assert found.unknown == [
+        "the price of nobody-knows-it",
+        "what 1 case without recorded tokens or costs will take",
+    ]
 
 
 @pytest.mark.parametrize(

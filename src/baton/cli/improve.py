@@ -410,8 +410,6 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
     if as_json:
         print(msgspec.json.encode({"dry_run": estimate}).decode())
         return
-    cost = cost_at_most(estimate.cost_usd, estimate.model)
-    judges = f", and the judges of each play: {', '.join(estimate.judged)}" * bool(estimate.judged)
     print(
         f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
         f"up to {counted(estimate.studies, 'component')}, "
@@ -420,8 +418,32 @@ def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
         "once, and held-out cases twice\n"
         f"at most {estimate.calls:,} requests to {estimate.model} for proposals, about "
         f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens\n"
-        f"cost of proposals: {cost}\n"
-        f"not priced: what agents ask in these plays{judges}; `--max-cost` limits all of it"
+        f"cost of proposals: {cost_at_most(estimate.cost_usd, estimate.model)}"
     )
+    for line in _estimate_of_plays(estimate):
+        print(line)
     for text in estimate.notes:
         note(text)
+
+
+def _estimate_of_plays(estimate: ImprovementEstimate) -> Iterator[str]:
+    agents, judging = estimate.agents, estimate.judging
+    if agents.recorded:
+        yield (
+            f"agents: about {agents.input_tokens:,} + {agents.output_tokens:,} tokens in all plays,"
+            f" as recorded of {agents.recorded} of {counted(agents.cases, 'case')}"
+        )
+    if agents.cost_usd is not None:
+        yield f"cost of agents: at most {agents.cost_usd:.2f} USD"
+    else:
+        yield f"cost of agents: unknown, as is {' and '.join(map(visible_line, agents.unknown))}"
+    if judging is not None:
+        yield (
+            f"at most {judging.calls:,} requests to judges, about {judging.input_tokens:,} + "
+            f"{judging.output_tokens:,} tokens: {', '.join(estimate.judged)}"
+        )
+        yield f"cost of judges: {cost_at_most(judging.cost_usd, judging.model)}"
+    if estimate.total_usd is None:
+        yield "cost of it all: unknown; `--max-cost` limits it"
+    else:
+        yield f"cost of it all: at most {estimate.total_usd:.2f} USD; `--max-cost` limits it"

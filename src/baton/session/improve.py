@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
@@ -28,7 +29,7 @@ from baton.improvements.split import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.study import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
 from baton.judges.prompts import USUAL_OUTPUT
-from baton.model import CaseResult, InputError, Judge, Usage
+from baton.model import CaseResult, Dataset, InputError, Judge, Usage
 from baton.model.option_names import option
 from baton.providers.instrument.warm import warm_workers
 from baton.replays.play import Moments
@@ -36,6 +37,7 @@ from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
 from baton.stats.comparison import PASSED
 
+from .estimate import JudgingEstimate, PlaysEstimate, estimate_live, estimate_plays
 from .evaluate import EvaluateOptions
 from .evidence import Evidence, evidence_of, with_labels
 from .prepare import PathLike, ScoreOptions, log_note, refuse_unknown
@@ -67,10 +69,12 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
         calls: how many requests would go to the model that proposes, without those to judges.
         input_tokens: the input tokens of these requests.
         output_tokens: the output tokens of these requests.
-        cost_usd: the cost of these requests, if the price is known. Plays are not included, because
-            their cost is unknown before they are made.
+        cost_usd: the cost of these requests, if the price is known.
         judged: the evaluators that ask a judge in each play, each with its model, as in
-            ``scope_fidelity (openai:gpt-5)``; they are not priced either.
+            ``scope_fidelity (openai:gpt-5)``.
+        judging: the requests to judges in all plays; ``None`` if no judge is asked.
+        agents: what agents take in all plays, by the recordings of the cases.
+        total_usd: the cost of it all, if all of it is known.
         model: the model that proposes.
         notes: what a user should know about the cases.
     """
@@ -87,7 +91,10 @@ class ImprovementEstimate(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None
     model: str
     notes: list[str]
+    agents: PlaysEstimate
     judged: list[str] = []
+    judging: JudgingEstimate | None = None
+    total_usd: float | None = None
 
 
 class ImproveOptions(EvaluateOptions, total=False):
@@ -209,6 +216,10 @@ def estimate_improvement(
     read = _MOMENT_TOKENS * (4 + MOMENTS)
     written = 4 * _MOMENT_TOKENS + USUAL_OUTPUT
     price = _price(work.judge, Usage(input_tokens=read, output_tokens=written))
+    cost = None if price is None else price * calls
+    agents = estimate_plays(ready.plan, ready.cases, plays)
+    judging = _judging(ready, plays)
+    parts = [cost, agents.cost_usd, *([] if judging is None else [judging.cost_usd])]
     return ImprovementEstimate(
         studies=studies,
         train=train,
@@ -219,14 +230,39 @@ def estimate_improvement(
         calls=calls,
         input_tokens=calls * read,
         output_tokens=calls * written,
-        cost_usd=None if price is None else price * calls,
+        cost_usd=cost,
         model=work.judge.model,
         notes=drawn.notes,
+        agents=agents,
+        judging=judging,
+        total_usd=None if None in parts else sum(each or 0.0 for each in parts),
         judged=[
             f"{name} ({', '.join(sorted(_models(each, work.judge.model)))})"
             for name, each in ready.plan.all_evaluators.items()
             if each.needs_judge
         ],
+    )
+
+
+def _judging(moments: Moments, plays: int) -> JudgingEstimate | None:
+    """Estimate the requests to judges in a number of plays, from those in one of each case."""
+    from baton.judges.judge import LlmJudge, Rehearsal
+
+    plan, cases = moments.plan, moments.cases
+    judge = plan.context.judge
+    if isinstance(judge, LlmJudge):
+        context = msgspec.structs.replace(plan.context, judge=Rehearsal(judge))
+        plan = msgspec.structs.replace(plan, context=context)
+    once = estimate_live(plan, Dataset(cases), 1)
+    if once is None or not once.calls:
+        return None
+    times = plays / len(cases)
+    return msgspec.structs.replace(
+        once,
+        calls=ceil(once.calls * times),
+        input_tokens=ceil(once.input_tokens * times),
+        output_tokens=ceil(once.output_tokens * times),
+        cost_usd=None if once.cost_usd is None else once.cost_usd * times,
     )
 
 

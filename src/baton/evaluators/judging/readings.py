@@ -1,4 +1,4 @@
-"""The features of a subject for a distilled judge: words, and numbers about sections and findings."""
+"""What a distilled judge knows of a subject: words, and numbers about sections and findings."""
 
 from __future__ import annotations
 
