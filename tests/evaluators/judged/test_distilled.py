@@ -308,6 +308,36 @@ def test_the_limit_of_the_error_is_kept_to() -> None:
     assert limits_of(trials, [0.5, 0.5], 0.005) == {}
 
 
+def test_the_limit_is_for_all_answers_together_and_no_label_is_wrong_much_more_often() -> None:
+    # Label 0 is right in 98 %, label 1 in 88 %: together they keep to 8 %, and label 1 to twice that.
+    trials = [Trial(0, 0.95 - n * 1e-5, n % 50 != 0) for n in range(1_000)]
+    trials += [Trial(1, 0.95 - n * 3e-5, n % 8 != 0) for n in range(400)]
+    found = limits_of(trials, [0.6, 0.4], 0.1)
+    assert found.keys() == {0, 1}
+    assert sum(limit.trials for limit in found.values()) == 1_400
+    # Together with label 0 a label that is wrong in a third would keep to the limit as well.
+    trials[1_000:] = [Trial(1, 0.95 - n * 3e-5, n % 3 != 0) for n in range(200)]
+    assert limits_of(trials, [0.8, 0.2], 0.1).keys() == {0}
+    # Of four trials, all of them right, nobody can tell.
+    trials[1_000:] = [Trial(1, 0.95, True) for _ in range(4)]
+    assert limits_of(trials, [0.95, 0.05], 0.1).keys() == {0}
+
+
+def test_a_higher_limit_never_answers_fewer_trials() -> None:
+    chance = random.Random(4)
+    trials = []
+    for _ in range(1_500):
+        label, sure = chance.choice((0, 0, 1, 2)), 0.4 + 0.6 * chance.random()
+        trials.append(Trial(label, sure, chance.random() < sure - 0.1 * label))
+    numbers = [
+        sum(limit.trials for limit in limits_of(trials, [0.5, 0.3, 0.2], step / 50).values())
+        for step in range(1, 26)
+    ]
+    assert numbers == sorted(numbers)
+    assert numbers[0] == 0
+    assert numbers[-1] > 1_000
+
+
 def test_fewer_than_500_verdicts_and_one_label_are_refused(verdicts: list[Verdict]) -> None:
     with pytest.raises(InputError, match=r"499 verdicts of a judge are too few.*500 are needed"):
         trained(verdicts[:499])

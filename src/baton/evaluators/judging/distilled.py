@@ -46,7 +46,7 @@ _MOST_NODES = 400_000
 ALPHA = 0.05
 """The chance that the error is above the limit although the trials show otherwise."""
 _TIMES = 2.0
-"""How many times the limit the error of one label in the trials can be. The limit is for all
+"""How many times the limit the upper bound of one label's error can be. The limit is for all
 answers together. A rare label that is half wrong would not show in it."""
 _BY_CHANCE = 0.001
 """The chance that a model that knows only a label's frequency does as well in the trials. If 95 %
@@ -273,8 +273,8 @@ def limits_of(
     to the judge nearly always: it has fewer trials, and is harder to tell.
 
     Two kinds of labels are left out: one whose trials could come out as well by chance, and one
-    whose error is above ``_TIMES`` the limit. ``ALPHA`` is shared among the numbers of trials that
-    are examined, and the sets of labels.
+    for which the upper bound is above ``_TIMES`` the limit. ``ALPHA`` is shared among the numbers
+    of trials that are examined, and the sets of labels; for the bound of one label it is not.
     """
     ranked = sorted(trials, key=lambda each: -each.sure)
     # Every limit uses the same numbers, so a higher limit admits no fewer trials.
@@ -309,7 +309,10 @@ def _answered(
         wrong = own.count(False)
         # The chance of at least as many right ones if each is right with probability `share`.
         by_chance = binomial_at_most(wrong, len(own), 1 - shares[label])
-        if by_chance <= _BY_CHANCE / tests and wrong / len(own) <= _TIMES * max_error:
+        # With the highest limit, half of the answers may be wrong, and all those of a rare label.
+        highest = min(1.0, _TIMES * max_error)
+        above = binomial_at_most(wrong, len(own), highest) if highest < 1 else 0.0
+        if by_chance <= _BY_CHANCE / tests and above <= ALPHA:
             left.append((wrong / len(own), label, wrong, len(own)))
     left.sort()
     while left:
