@@ -42,6 +42,7 @@ from baton.server.schema import conversation, conversation_sum, dispatch, label,
 from baton.server.store import Store, open_store
 from baton.testing.build import delegate, trace, turn
 from baton.testing.build import run as agent_run
+from baton.web.conversation import DRAWN
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.server.seeding import START, add_conversation, add_days
@@ -61,13 +62,15 @@ SCRIPTS, DATA = 150_000, 1_000_000
 
 class Aimed(NamedTuple):
     """A page: its address, what is seen of it (none for what comes after), the aim in ms,
-    and a key that is pressed as soon as the page hears keys."""
+    a key that is pressed as soon as the page hears keys, and whether the server draws a
+    conversation anew for each request, as for the first one."""
 
     name: str
     path: str
     seen: str = ""
     aim: float | None = None
     key: str = ""
+    anew: bool = False
 
 
 def pages(count: int) -> list[Aimed]:
@@ -91,6 +94,7 @@ def pages(count: int) -> list[Aimed]:
         path, aim = f"/conversations/{number}", 300 if steps == LONG[0] else None
         made += [
             Aimed(f"conversation: {steps:,} steps", path, ".tree .step", aim),
+            Aimed("  the same, the first time", path, anew=True),
             Aimed("  its lanes, by their key", path, ".lane-bar", aim, key="l"),
         ]
     there = "/data/evaluations/1"
@@ -267,21 +271,23 @@ def measure(store: Store, count: int, only: str) -> None:
         every = [Aimed("blank page", nothing, "body"), *pages(count)]
         for page in every:
             if only in page.name or page.path == nothing:
-                server = None if page.path == nothing else served(address, page.path)
+                server = None if page.path == nothing else served(address, page)
                 url = page.path if server is None else address + page.path
                 drawn = [painted(browser, url, page) for _ in range(SEEN)] if page.seen else []
                 print(line(page, server, drawn), flush=True)
         browser.close()
 
 
-def served(address: str, path: str) -> tuple[float, float, float, float]:
+def served(address: str, page: Aimed) -> tuple[float, float, float, float]:
     """Return median and 95th percentile of the work of an answer, and of its time, in ms."""
     connection = HTTPConnection(address.removeprefix("http://"))
-    asked(connection, path)
+    asked(connection, page.path)
     taken, worked = [], []
     for _ in range(ASKED):
+        if page.anew:
+            DRAWN.clear()
         before = time.process_time()
-        taken.append(asked(connection, path))
+        taken.append(asked(connection, page.path))
         worked.append((time.process_time() - before) * 1000)
     connection.close()
     high = int(ASKED * 0.95)

@@ -166,6 +166,23 @@ def test_a_long_text_is_cut_and_can_be_asked_for(trace: Trace) -> None:
     assert text_at(trace, "nobody/input") is None
 
 
+def test_calls_after_the_first_ones_are_short_and_those_that_failed_stay_whole() -> None:
+    steps = [
+        build.call("look", {"n": n}, "ok", id=f"c{n}", at=100.0 + n / 3, ended=100.5 + n / 3)
+        for n in range(7)
+    ]
+    steps[4] = build.call("look", {"n": 4}, id="c4", status="failed", error="no such file")
+    made = build.trace(build.turn("hi", build.run("desk", *steps, output="Done.")))
+    (run,) = trace_view(made, calls=2)["turns"][0]["runs"]
+    whole = [step for step in run["steps"] if step.get("type") == "call"]
+    assert [step["id"] for step in whole] == ["c0", "c1"]
+    assert [step for step in run["steps"] if step not in whole] == [
+        {"type": "calls", "ids": ["c2", "c3"], "name": "look", "at": [667, 1000], "took": [500, 500]},
+        {"id": "c4", "name": "look", "cut": True, "status": "failed", "error": "no such file"},
+        {"type": "calls", "ids": ["c5", "c6"], "name": "look", "at": [1667, 2000], "took": [500, 500]},
+    ]  # fmt: skip
+
+
 def _first_call(view: dict[str, Any]) -> dict[str, Any]:
     handed = view["turns"][0]["runs"][0]["steps"][1]
     call: dict[str, Any] = handed["run"]["steps"][0]

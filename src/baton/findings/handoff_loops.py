@@ -219,12 +219,16 @@ def same_calls(
     for step in run.steps:
         if not isinstance(step, ToolCall):
             continue
-        if row and not _same_call(trace, row[-1], step):
-            # The next call is the same, but got a different answer: the run was waiting for a
-            # change (`red`, `red`, `red`, `green`), and it came.
-            if _too_many(row, least) and request(row[-1]) != request(step):
-                yield row
-            row = []
+        if row:
+            last = row[-1]
+            # Most consecutive calls differ in their request, which is cheap to check.
+            asked_again = last.name == step.name and last.arguments == step.arguments
+            if not (asked_again and _same_answer(trace, last, step)):
+                # The next call is the same, but got a different answer: the run was waiting for a
+                # change (`red`, `red`, `red`, `green`), and it came.
+                if _too_many(row, least) and request(last) != request(step):
+                    yield row
+                row = []
         if step.dispatch is None and step.name not in ignored:
             row.append(step)
     if _too_many(row, least):
@@ -311,10 +315,8 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
         complete = complete and deeds.complete
 
 
-def _same_call(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
-    # Most consecutive calls differ in their request, which is cheap to check.
-    if one.name != other.name or one.arguments != other.arguments:
-        return False
+def _same_answer(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
+    """Return whether two equal calls are known to have got the same."""
     fields = ("arguments", "result")
     complete = all(known(trace, call, field) for call in (one, other) for field in fields)
     ended = all(call.status in ("ok", "failed", "refused") for call in (one, other))

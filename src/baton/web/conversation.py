@@ -49,7 +49,7 @@ _CALLS = 1_000
 """Maximum tool calls whose texts a page loads; the texts of others are loaded when opened."""
 _SCORES = 2_000
 _KEPT = 16 << 20
-"""Maximum characters of drawn records in memory: 16 records of 10,000 steps."""
+"""Maximum characters of drawn records in memory: 25 records of 10,000 steps."""
 _NOTE = 10_000
 _RIGHT_BY = "dispatch_correctness"
 """The rubric for "right" and "wrong" if no other judge examined a dispatch."""
@@ -94,7 +94,7 @@ def _record(visit: Visit) -> Trace:
 def _page(visit: Visit) -> View:
     there = _stored(visit)
     rows = _rows(visit)
-    drawn = _DRAWN.get(visit, there, rows)
+    drawn = DRAWN.get(visit, there, rows)
     data = None
     if drawn is not None:
         about = json_in_page(_about_scores(visit, there.conversation, rows, drawn.agents))
@@ -122,7 +122,7 @@ class _Drawing(NamedTuple):
 
 
 class _Drawings:
-    """A cache of drawn records: one of 10,000 steps takes 80 ms to read and to serialise.
+    """A cache of drawn records: one of 10,000 steps takes 50 ms to read and to serialise.
 
     A record is never changed in place: new data gives a new version. The faults found by scores are
     part of the drawing. Whether a record still exists is checked each time.
@@ -160,8 +160,13 @@ class _Drawings:
                 kept.popitem(last=False)
         return made
 
+    def clear(self) -> None:
+        """Forget all drawings, to measure what the first view of a conversation takes."""
+        with self._lock:
+            self._kept.clear()
 
-_DRAWN = _Drawings()
+
+DRAWN = _Drawings()
 
 
 def _rows(visit: Visit) -> list[ScoreRow]:

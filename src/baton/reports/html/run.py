@@ -69,9 +69,10 @@ def trace_view(
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its start, how many characters ``more`` it has, and where it is (``at``, see
     :func:`text_at`). Of the tool calls after the first ``calls``, arguments and results are left
-    out (``cut``). What of a result came up again takes most of the time that a card takes; where a
-    page asks for cards when they are opened (:func:`card_view`), ``runs`` are enough. Times are
-    seconds from the start of the trace.
+    out (``cut``), and calls in a row that went well are one entry (``calls``). What of a result
+    came up again takes most of the time that a card takes; where a page asks for cards when they
+    are opened (:func:`card_view`), ``runs`` are enough. Times are seconds from the start of the
+    trace.
     """
     with indexed(trace):
         drawn = _Drawn(trace, most, calls)
@@ -195,9 +196,17 @@ class _Drawn:
         children = {id_: child for child in node.children for id_ in child.run.started_by}
         shown: set[str] = set()
         steps = []
+        short: list[ToolCall] = []
         for step in run.steps:
-            if isinstance(step, ToolCall) and step.dispatch in self.dispatches:
-                continue
+            if isinstance(step, ToolCall):
+                if step.dispatch is not None and step.dispatch in self.dispatches:
+                    continue
+                if self.left == 0 and _went_well(step):
+                    short.append(step)
+                    continue
+            if short:
+                steps.append(self.calls(short))
+                short = []
             plain = self.step(step)
             if isinstance(step, HandedOff):
                 placed.add(step.dispatch)
@@ -206,6 +215,8 @@ class _Drawn:
                     shown.add(child.run.id)
                     plain["run"] = self.run(child, placed)
             steps.append(plain)
+        if short:
+            steps.append(self.calls(short))
         rest = [self.run(c, placed) for c in node.children if c.run.id not in shown]
         placed.update(d.id for d in node.started_by)
         arrived = [d for d in node.started_by if d.kind in ("sequence", "return")]
@@ -235,40 +246,66 @@ class _Drawn:
 
     def step(self, step: Step) -> Plain:
         if isinstance(step, Said):
-            return told(
-                type="said",
-                id=step.id,
-                text=self.text(step.content, step.id, "content") or "(nothing)",
-                thought=step.thought or None,
-                at=self.at(step.at),
-            )
+            text = self.text(step.content, step.id, "content") or "(nothing)"
+            plain: Plain = {"type": "said", "id": step.id, "text": text}
+            if step.thought:
+                plain["thought"] = True
+            return self.dated(plain, step.at)
         if isinstance(step, ToolCall):
             return self.call(step)
         dispatch = self.dispatches.get(step.dispatch)
         if dispatch is None:
             return {"type": "lost", "id": step.id, "dispatch": step.dispatch}
         if isinstance(step, GotBack):
-            return told(type="back", id=step.id, dispatch=dispatch.id, at=self.at(step.at))
-        return told(
-            type="dispatch", id=step.id, dispatch=self.dispatch(dispatch), at=self.at(step.at)
-        )
+            return self.dated({"type": "back", "id": step.id, "dispatch": dispatch.id}, step.at)
+        plain = {"type": "dispatch", "id": step.id, "dispatch": self.dispatch(dispatch)}
+        return self.dated(plain, step.at)
+
+    def dated(self, plain: Plain, at: float | None) -> Plain:
+        """Add the time of a step, if it has one."""
+        if at is not None and self.zero is not None:
+            plain["at"] = round(at - self.zero, 3)
+        return plain
+
+    def calls(self, steps: list[ToolCall]) -> Plain:
+        """Return calls without their texts, field by field.
+
+        Most steps of a long trace are such calls: one by one, they would take most of the time of a
+        page, and half of its size. ``at`` and ``took`` are whole milliseconds.
+        """
+        names = [step.name for step in steps]
+        zero = (self.zero or 0.0) - 0.0005  # `int` rounds down, three times as fast as `round`
+        return {
+            "type": "calls",
+            "ids": [step.id for step in steps],
+            "name": names[0] if len(set(names)) == 1 else names,
+            "at": [None if step.at is None else int(1000 * (step.at - zero)) for step in steps],
+            "took": [
+                None
+                if step.at is None or step.ended is None
+                else int(1000 * (step.ended - step.at) + 0.5)
+                for step in steps
+            ],
+        }
 
     def call(self, step: ToolCall) -> Plain:
         # Most steps of a long trace are calls that went well: what is seldom told is asked once.
         plain: Plain = {"id": step.id, "name": step.name}
-        if self.left is None or self.left > 0:
-            arguments = _json(step.arguments, self.most, f"{step.id}/arguments")
-            result = self.text(step.result, step.id, "result")
-            plain |= {"type": "call"} | told(arguments=arguments, result=result)
-        else:
+        if self.left == 0:
             plain["cut"] = True  # which only a call is
-        if self.left is not None:
-            self.left -= 1
+        else:
+            plain["type"] = "call"
+            if arguments := _json(step.arguments, self.most, f"{step.id}/arguments"):
+                plain["arguments"] = arguments
+            if result := self.text(step.result, step.id, "result"):
+                plain["result"] = result
+            if self.left is not None:
+                self.left -= 1
         if step.at is not None and self.zero is not None:
             plain["at"] = round(step.at - self.zero, 3)
             if step.ended is not None:
                 plain["seconds"] = round(step.ended - step.at, 3)
-        if step.status != "ok" or step.error or step.refused_by or step.stand_in or step.unknown:
+        if not _went_well(step):
             plain |= told(
                 status=step.status if step.status != "ok" else None,
                 refused_by=step.refused_by,
@@ -305,6 +342,13 @@ class _Drawn:
             seconds=_seconds(dispatch.started, dispatch.ended),
             unknown=dispatch.unknown,
         )
+
+
+def _went_well(call: ToolCall) -> bool:
+    """Return whether there is nothing to say of a call but what it asked and got."""
+    return call.status == "ok" and not (
+        call.error or call.refused_by or call.stand_in or call.unknown
+    )
 
 
 def _times(trace: Trace) -> Iterator[float]:
