@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
@@ -14,7 +15,8 @@ from .dialects.handover import asks_all, prompt_of
 from .readings import AgentSpan, ModelSpan, Node, Overlaps, ToolSpan
 from .runs import RunSpans
 from .steps import Action
-from .values import name_key, plain_name, same_name
+from .values import name_key, parsed, plain_name, same_name
+from .wire.trace_store import conversation_of
 
 # AutoGen's teams return control to the user by a hand-off to an agent of this name.
 _PEOPLE = frozenset({"user", "human"})
@@ -172,9 +174,12 @@ class _Linker:
             step = action.step
             if step is not None and step.dispatch is not None:
                 continue  # already made, when a run arrived whose clock is ahead
-            children = self._below.get(id(action.node), ()) if action.node is not None else ()
+            nodes = (*action.earlier, *((action.node,) if action.node is not None else ()))
+            children = [child for node in nodes for child in self._below.get(id(node), ())]
             if children and (action.mode != "transfer" or _waits(run, action)):
-                self._delegate(run, action, children[0])
+                # Of several attempts, the last one answers.
+                last = self._below.get(id(action.node)) if action.earlier else None
+                self._delegate(run, action, last[0] if last else children[0])
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
             elif action.node is None and any(
@@ -271,6 +276,10 @@ class _Linker:
             dispatch.unknown.append("to_agent")
         self._answer(dispatch, action, child)
         _describe(dispatch, action)
+        given = child.run.input if child is not None else None
+        if dispatch.context and given is not None and _same_data(given, action.arguments):
+            # The agent has a schema for its input, and was given all arguments as one object.
+            dispatch.prompt, dispatch.context = Content(data=action.arguments), {}
         if dispatch.prompt is None:
             # The call passes on something other than text. The agent's input shows what it was.
             if child is not None and child.run.input is not None:
@@ -280,10 +289,10 @@ class _Linker:
                 dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
         if child is None and dispatch.status != "refused":
             self._builder.unseen_run(self._turn, dispatch)
-        if dispatch.status not in ("unanswered", "unknown"):
+        if dispatch.status not in ("unanswered", "unknown", "waiting"):
             self._got_back(run, dispatch)
-        if action.node is not None:
-            self._delegates[id(action.node)] = dispatch
+        for node in (*action.earlier, *((action.node,) if action.node is not None else ())):
+            self._delegates[id(node)] = dispatch
             self._senders[dispatch.id] = run
         return dispatch
 
@@ -303,6 +312,9 @@ class _Linker:
                 self._builder.answer(dispatch, "completed", late.at, result=late.result)
             return
         ended = own.ended if own is not None and action.node is None else action.ended
+        if action.step is not None and action.step.status == "waiting":
+            dispatch.status = "waiting"
+            return
         if action.failed:
             status: DispatchStatus = "failed" if own is not None else "refused"
             self._builder.answer(dispatch, status, ended, error=action.error)
@@ -475,7 +487,7 @@ class _Linker:
             run.run.unknown.append("started_by")
             before = [max(before, key=lambda other: other.ended)]
         open_ = _open_transfer(place, run, before)
-        if open_ is not None:
+        if open_ is not None and not _starts_anew(run, open_, before):
             open_.answered = True
             for other in before:
                 dispatch = self._follow("return", other, run)
@@ -547,12 +559,20 @@ def _adopters(
                 if node.ended - node.started >= shortest:
                     called[id(node)] = owner, action
                     calls.setdefault(id(owner.place), Overlaps()).add(node)
+    taken: set[int] = set()
     for run in loose:
         beside = calls.get(id(run.place))
+        fitting: list[tuple[bool, bool, int]] = []
+        nodes: list[Node] = []
         for node in beside.around(run) if beside is not None else ():
             owner, action = called[id(node)]
             if owner is not run and _around(node, run) and _meant(action, run):
-                found[id(run)] = node
+                # Calls of one agent that run in parallel differ only in what they ask.
+                fitting.append((_asked_alike(action, run), id(node) not in taken, len(nodes)))
+                nodes.append(node)
+        if nodes:
+            node = found[id(run)] = nodes[max(fitting)[2]]
+            taken.add(id(node))
         outer = owners.get(id(run.outer))
         waiting = [
             (action, node)
@@ -573,13 +593,54 @@ def _around(node: Node, run: RunSpans) -> bool:
 
 def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
     """Return the runs that ended last before this one started. Nothing follows earlier runs."""
-    ended = [other for other in place.frontier if other.ended <= run.started]
+    ended = [o for o in place.frontier if o.ended <= run.started and not _still_inside(o, run)]
     if not ended:
         return ended
     latest = max(other.started for other in ended)
     gone = {id(other) for other in ended if other.ended <= latest}
     place.frontier = [other for other in place.frontier if id(other) not in gone]
     return [other for other in ended if id(other) not in gone]
+
+
+def _still_inside(other: RunSpans, run: RunSpans) -> bool:
+    """Return whether a workflow that only contains the other run goes on as this run starts.
+
+    If two sequences run in parallel, the second agent of one can start when the first agent of the
+    other has ended. It does not follow that agent, because the other sequence has not ended.
+    """
+    at = other.first.in_workflow
+    if at is run.first.in_workflow:
+        return False
+    around: set[int] = set()
+    mine = run.first.in_workflow
+    while mine is not None:
+        around.add(id(mine))
+        mine = mine.in_workflow
+    while at is not None and id(at) not in around:
+        if at.ended > run.started:
+            return True
+        at = at.in_workflow
+    return False
+
+
+def _starts_anew(run: RunSpans, transfer: _Transfer, before: list[RunSpans]) -> bool:
+    """Return whether a run does not continue the work that its agent passed on earlier.
+
+    A program can run its agents several times in one trace: "pay A", which the front desk passes to
+    billing, and then "pay B" for the front desk again. A run that continues has the messages of
+    the conversation so far, or at least the answer of those that had control.
+    """
+    ids = [conversation_of(each.first.span.attributes) for each in (run, transfer.sender)]
+    if None not in ids and ids[0] != ids[1]:
+        return True
+    heard = run.models[0].heard_messages() if run.models else []
+    asked = [message for message in heard if message.role != "system"]
+    alone = len(asked) == 1 and asked[0].role == "user" and not asked[0].answers
+    if not alone or asked[0].hidden or asked[0].content is None:
+        return False
+    return all(_said_last(other) for other in before) and not any(
+        _passed_on(other, run) for other in before
+    )
 
 
 def _step_aside(sender: RunSpans, run: RunSpans) -> None:
@@ -671,8 +732,11 @@ def _meant(action: Action, run: RunSpans) -> bool:
     if action.mode == "delegate" and action.target is not None:
         return same_name(action.target, run.agent)
     name = plain_name(action.step.name) if action.step is not None else ""
-    if run.named and plain_name(run.agent) in name:
-        return True
+    return (run.named and plain_name(run.agent) in name) or _asked_alike(action, run)
+
+
+def _asked_alike(action: Action, run: RunSpans) -> bool:
+    """Return whether the prompt of a call is, word for word, the input of an agent."""
     given = run.run.input
     prompt = prompt_of(action.arguments)[0] if action.arguments is not None else None
     return bool(prompt and given and prompt.text and prompt.text == given.text)
@@ -709,6 +773,12 @@ def _same_text(one: Content | None, other: Content | None) -> bool:
     if one is None or other is None or one.text is None or other.text is None:
         return False
     return one.text.strip() == other.text.strip()
+
+
+def _same_data(given: Content, arguments: Any) -> bool:
+    """Return whether a text or data holds the same JSON as the arguments of a call."""
+    data = parsed(given.text) if given.data is None else given.data
+    return bool(arguments) and data == arguments
 
 
 def _is_another(dispatch: Dispatch, run: RunSpans) -> bool:

@@ -426,7 +426,8 @@ def _finish(
     status, error = _end(nodes, frames, last, torn)
     if last.run.status == "failed":
         turn.output = None
-    waiting = [last.run] if status == "waiting" else []
+    waiting = [run.run for run in runs if run is last or _asked(run.run)]
+    waiting = waiting if status == "waiting" else []
     builder.end_turn(turn, status, error, waiting=waiting)
     turn.unknown += [name for name in ("input", "started") if getattr(turn, name) is None]
     if "output" in last.run.unknown and last.run.status != "failed":
@@ -456,7 +457,15 @@ def _end(
     asked = max((node.ended for node in nodes if node.says.waits), default=None)
     if asked is not None and all(node.started <= asked for node in nodes):
         return "waiting", None
+    if _asked(last.run):
+        return "waiting", None
     return "completed", None
+
+
+def _asked(run: AgentRun) -> bool:
+    """Return whether a run ends with a call that waits for a person."""
+    done = [step for step in run.steps if type(step) is Said or type(step) is ToolCall]
+    return bool(done) and type(done[-1]) is ToolCall and done[-1].status == "waiting"
 
 
 def _lost_parents(nodes: list[Node], torn: bool) -> int:

@@ -33,8 +33,9 @@ class Action(msgspec.Struct, eq=False):
 
     ``call`` is the call that the model wrote, ``node`` is the span of the tool that ran and
     ``tool`` its reading, ``handoff`` is the span of a hand-off, and ``answer`` is the result that
-    the model received later. ``number`` counts the actions of a run. ``batch`` numbers the model
-    answer with the call: calls in one answer were issued together.
+    the model received later. ``earlier`` are spans of attempts that ended with a question to a
+    person, which the span ``node`` repeats. ``number`` counts the actions of a run. ``batch``
+    numbers the model answer with the call: calls in one answer were issued together.
     """
 
     step: ToolCall | None = None
@@ -48,6 +49,7 @@ class Action(msgspec.Struct, eq=False):
     batch: int | None = None
     mode: Mode | None = None
     target: str | None = None
+    earlier: list[Node] = msgspec.field(default_factory=list)
 
     @property
     def arguments(self) -> Any:
@@ -98,7 +100,7 @@ class Action(msgspec.Struct, eq=False):
     @property
     def started(self) -> float | None:
         """When it was carried out, or otherwise written; in seconds since the epoch."""
-        for node in (self.node, self.handoff_node):
+        for node in (*self.earlier, self.node, self.handoff_node):
             if node is not None and node.span.started is not None:
                 return node.span.started
         return self.step.at if self.step is not None else None
@@ -153,6 +155,8 @@ class _Actions:
     def run(self, action: Action, node: Node, tool: ToolSpan) -> None:
         """Record that the span of a tool carries out an action."""
         again = action.node is not None
+        if action.node is not None:
+            action.earlier.append(action.node)
         action.node, action.tool = node, tool
         if action.call is not None and not again:
             key = name_key(action.call.name)
@@ -441,6 +445,8 @@ def _settle(action: Action) -> None:
         still_running = action.node is not None and action.node.span.ended is None
         if node is None or still_running:
             step.status = "unanswered"
+        elif tool is not None and tool.waits and result is None:
+            step.status = "waiting"
     answer = result.text if result is not None else None
     decision = _decision(step.error or answer or "")
     if decision is not None:

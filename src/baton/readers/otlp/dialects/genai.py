@@ -65,6 +65,7 @@ MICROSOFT = "agent_framework"
 # would count them twice.
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
+_TRACEBACK = "Traceback (most recent call last):"
 _STRANDS = "strands-agents"
 # Old versions of Strands have no operation name, and tell their spans apart by this name.
 _MODEL_INVOKE = "Model invoke"
@@ -149,6 +150,8 @@ def read_agent(span: Span) -> AgentSpan:
         instructions=carried.instructions(span),
         card=carried.card(span),
     )
+    if says.output is not None and _deferred(says.output.data):
+        says.output, says.waits = None, True
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
     says.heard, says.spoken = carried.messages(span)
@@ -157,6 +160,19 @@ def read_agent(span: Span) -> AgentSpan:
         says.reaches = targets_of(carried.defined_tools(attributes))
     fail(says, span)
     return says
+
+
+def _deferred(answer: Any) -> bool:
+    """Return whether an agent of pydantic-ai ended with calls that others approve or carry out.
+
+    It then answers with ``DeferredToolRequests``, and its program runs it again with the results.
+    """
+    if not isinstance(answer, dict) or not {"calls", "approvals"} <= answer.keys():
+        return False
+    calls = [answer["calls"], answer["approvals"]]
+    if not all(isinstance(listed, list) for listed in calls) or not any(calls):
+        return False
+    return all(isinstance(c, dict) and "tool_call_id" in c for listed in calls for c in listed)
 
 
 def read_model(span: Span) -> ModelSpan:
@@ -331,7 +347,8 @@ def fail(says: Reading, span: Span) -> None:
 def error_text(span: Span) -> str | None:
     """Return what a span that failed says of it."""
     if span.message:
-        return span.message
+        # OpenInference puts the traceback behind the error. Its lines are no part of what happened.
+        return span.message.partition(_TRACEBACK)[0].rstrip() or span.message
     for event in span.events:
         if event.name == "exception":
             said = first(event.attributes, "exception.message", "exception.type")

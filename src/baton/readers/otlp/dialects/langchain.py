@@ -161,6 +161,9 @@ def _asked(state: Any) -> Any:
     """Return what a graph is asked: its messages, or the only text in a state without any."""
     if not isinstance(state, dict) or "messages" in state:
         return state
+    resumed = state.get("input")
+    if len(state) == 1 and isinstance(resumed, dict) and "resume" in resumed:
+        state = resumed  # LangSmith wraps the Command that resumes a graph
     texts = [value for value in state.values() if text(value)]
     return texts[0] if len(texts) == 1 else state
 
@@ -396,6 +399,8 @@ def _settle(graph: _Graph, loop: bool) -> None:
         inner = place.path[-1] if place is not None and place.path else None
         name = graph.made or (own if own not in _UNNAMED else inner)
         agent = around.says = as_agent(around.says, name)
+        if agent.output is None:
+            agent.output = _structured(around.span)
         # A node may be called other than the agent it runs: `research` runs `research_expert`.
         # Below a tool the path is that of the graph around the tool, so it would be the wrong name.
         if inner is not None and inner != name and not _below_tool(around):
@@ -492,6 +497,20 @@ def _last_text(state: Any) -> Content | None:
     return content(_asked(state))
 
 
+def _structured(span: Span) -> Content | None:
+    """Return the structured answer of an agent, which is beside the messages in its state.
+
+    With ``ToolStrategy``, the model writes it as a call of a tool that does not exist.
+    """
+    made = first(span.attributes, "output.value", "traceloop.entity.output", "gen_ai.completion")
+    # Looked for as text first, as decoding every state would be slow.
+    if not isinstance(made, str) or '"structured_response"' not in made:
+        return None
+    state = _inner(made, "outputs")
+    answer = state.get("structured_response") if isinstance(state, dict) else None
+    return Content(data=answer) if isinstance(answer, dict) else None
+
+
 def _below_tool(node: Node) -> bool:
     """Return whether a tool runs a graph, which is then in no node of another graph."""
     around = node.parent
@@ -514,7 +533,8 @@ def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
         if place is None:
             return
         if moved(around.span):
-            says.mode = "transfer"
+            # A tool that asked a person raises as well, and hands nothing over.
+            says.mode = None if moved(around.span, _ASKS) else "transfer"
             return
         if place.path != own.path:
             return

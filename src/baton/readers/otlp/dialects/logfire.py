@@ -52,6 +52,9 @@ def read(span: Span) -> Reading:
             result=content(values.get("output")),
         )
         hand_over(says, None, values)
+        if values.get("output") == "null":
+            # The SDK makes a text of any result. Without one, a person has to approve the call.
+            says.result, says.waits = None, True
     elif template.startswith(_HANDOFF):
         says = HandoffSpan(
             agent=text(values.get("from_agent")), target=text(values.get("to_agent"))
@@ -63,6 +66,8 @@ def read(span: Span) -> Reading:
     says.framework = "openai-agents"
     fail(says, span)
     _explain(says, values)
+    if says.failed:
+        says.waits = False
     return says
 
 

@@ -46,7 +46,8 @@ _CALLING = ("tool_call", "tool_use", "function_call")
 # Who made a span: `openinference.instrumentation.langchain`, or our own handler.
 _SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
 # Instrumentations whose name differs from the framework's. LangGraph has no instrumentation itself.
-_FRAMEWORKS = {"openai_agents": "openai-agents", "langchain": "langgraph"}
+_OPENAI = "openai-agents"
+_FRAMEWORKS = {"openai_agents": _OPENAI, "langchain": "langgraph"}
 
 
 def claims(span: Span) -> bool:
@@ -118,6 +119,10 @@ def read(span: Span) -> Reading:
         name = name.removeprefix(scope)
     name = name.partition(".")[0]
     says.framework = _FRAMEWORKS.get(name, name.replace("_", "-") or None)
+    if type(says) is ToolSpan and says.framework == _OPENAI and not says.failed:
+        # An empty result is written as "". If nothing is written, the tool has not run: a person
+        # has to approve the call first.
+        says.waits = says.arguments is not None and "output.value" not in attributes
     if says.framework == "langgraph" or langchain.is_from(span):
         says = langchain.refine(says, span)
     return says

@@ -12,6 +12,7 @@ from .handover import hand_over
 
 KIND = "traceloop.span.kind"
 _LANGCHAIN = "opentelemetry.instrumentation.langchain"
+_RESULT = "gen_ai.tool.call.result"
 
 
 def claims(span: Span) -> bool:
@@ -45,6 +46,9 @@ def read(span: Span) -> Reading:
         says = PlainSpan(name=_entity(span))
     if "openai_agents" in span.scope:
         says.framework = "openai-agents"
+        if type(says) is ToolSpan and says.mode is None and not says.failed:
+            # The SDK makes a text of any result. If none is written, a person has to approve first.
+            says.waits = says.arguments is not None and _RESULT not in span.attributes
     return says
 
 
