@@ -562,3 +562,44 @@ def test_what_the_caller_keeps_to_itself_is_no_limit_of_the_work(
     prompt = " ".join(part for at, part in enumerate(parts) if at != left_out)
     assert prompt not in (request_, "")
     assert not isinstance(judge(asked(request_, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "reply"),
+    [
+        (
+            "Where is the parcel of order 88, and when does it arrive?",
+            "Find out where the customer's parcel is.",
+            "Which order number is it?",
+        ),
+        (
+            "Please cancel my flight. My booking code is K7QZPD.",
+            "Cancel the flight of a customer who is ill.",
+            "I can't do that yet. Please provide the booking code.",
+        ),
+        (
+            "Change the address of customer 30-5518 to Elm St.",
+            "A customer moved to Elm St.",
+            "Could you send me the customer number?",
+        ),
+    ],
+)
+def test_what_a_receiver_asks_for_was_dropped(user: str, prompt: str, reply: str) -> None:
+    found = only(judge(trip(reply, said("Done."), user=user, prompt=prompt)))
+    assert found.kind == "dropped"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The parcel arrives today. Do you need anything else for the order?",
+        "The parcel of the order arrives today. What else can I do?",
+        "I can send the order again. Is that all right?",
+        "Parcels without a customs form are late. The order has one.",
+        "Which day suits the customer? The order can wait.",
+    ],
+)
+def test_a_receiver_that_asks_for_something_else_had_what_it_needs(reply: str) -> None:
+    user = "Where is the parcel of order 88, and when does it arrive?"
+    prompt = "Find out where the customer's parcel is."
+    assert isinstance(judge(trip(reply, said("Done."), user=user, prompt=prompt)), NotRecorded)

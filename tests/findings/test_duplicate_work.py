@@ -248,3 +248,20 @@ def test_one_exact_number_is_enough() -> None:
         "Help me",
     )
     assert last(made).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "answer"), [("Do it.", "Done."), ("Your turn.", "OK"), ("Go on, please.", "Done.")]
+)
+def test_prompts_and_answers_that_say_nothing_prove_no_duplicate(prompt: str, answer: str) -> None:
+    made = trace(
+        run(
+            "desk",
+            delegate("planner", prompt, result=answer),
+            delegate("writer", prompt, result=answer),
+        ),
+        run("planner", output=answer),
+        run("writer", output=answer),
+        "Help me",
+    )
+    assert all(score.status != "failed" for score in verdicts("duplicate_work", made))

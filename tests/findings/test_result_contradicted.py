@@ -200,3 +200,22 @@ def test_what_the_caller_did_not_say_or_was_not_recorded_does_not_pass() -> None
     made = trip(RESULTS["balance"], said("The balance of account 9 is 4,130.75 EUR."))
     made.unknown = ["run.steps.tool_call"]
     assert verdict("result_contradicted", made).status == "failed"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1,845 is right at the median, so the offer is fair.",
+        "1,845 is close to the median, I'd keep it.",
+        "An offer of 1,865 is in line with the comparables.",
+        "With 1,845 you are ten dollars under the median.",
+        "1,795 would be just within the range.",
+    ],
+)
+def test_a_value_that_is_compared_with_the_result_is_another_one(answer: str) -> None:
+    assert judged("rents", answer) != "failed"
+
+
+def test_a_call_that_sets_a_value_does_not_report_one() -> None:
+    trace = trip(RESULTS["rents"], called("set_rent", unit="3B", rent=1845), said("Done."))
+    assert verdict("result_contradicted", trace).status != "failed"

@@ -417,6 +417,9 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if sent.alone and swapped_digits(fact, every, sent.new) is not None:
             lost.append(fact)
             continue
+        if _is_asked_back(fact, sentence, sent):
+            lost.append(fact)
+            continue
         # Only names: "run the smoke tests" can be enough for "run the 3 smoke tests".
         if fact.kind != "number" and cut_out(fact, sentence, sent.prompt):
             lost.append(fact)
@@ -438,6 +441,44 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         else:
             unsaid.append(fact)
     return _Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
+
+
+# "Which order is it?", "Could you send me the order number?", "Please provide the order."
+_ASKS_FOR = (
+    r"(?:\b(?:which|what|welche\w*|quel(?:le)?|cuál)\b(?=[^.!\n]{{0,80}}\?)"
+    r"|\b(?:please|kindly|bitte|(?:could|can|would) you) (?:\w+ )?"
+    r"(?:provide|share|send|give|tell|specify|confirm)(?: (?:me|us))?"
+    r"|\b(?:[Ii]|[Ww]e) (?:still )?(?:need|require|lack|have no)"
+    r"|\b(?:missing|brauche|benötige|fehlt|manque|necesito|falta)"
+    r"|\bwithout(?=[^.!?\n]{{0,40}} (?:number|code|id)\b))"
+    r"\s(?:is\s|are\s|ist\s|est\s|es\s)?(?:(?:the|your|their|an?|any|die|das|der|den|le|la|el|l['’])\s?){{0,2}}"
+    r"(?:[\w'’]{{1,20}}\s){{0,2}}{label}"
+)
+
+
+def _is_asked_back(fact: Fact, sentence: str, sent: _Sent) -> bool:
+    """Return whether a receiver asks for the thing that a fact identifies: order 88.
+
+    What it asks for, it needed and did not get.
+    """
+    result = sent.dispatch.result
+    if result is None or fact.kind not in ("number", "identifier"):
+        return False
+    match = re.search(
+        rf"([^\W\d_]{{4,40}})(?:[ ](?:no\.?|number|nr\.?|code|id|is|ist)){{0,2}}[ :#]{{1,2}}"
+        rf"{re.escape(fact.text)}(?!\w)",
+        sentence,
+        re.IGNORECASE,
+    )
+    if match is None or match[1].casefold() in _SMALL:
+        return False
+    asks = _ASKS_FOR.format(label=re.escape(match[1]))
+    text = plain_text(result)[:_LONGEST_REPLY]
+    return re.search(asks, text, re.IGNORECASE) is not None
+
+
+# A receiver that asks back says little else.
+_LONGEST_REPLY = 1000
 
 
 def _counts_other(fact: Fact, asked: list[Value], sent: _Sent) -> bool:

@@ -78,7 +78,7 @@ _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
-# "Your 1,845 is ten dollars under the median": a value that is compared with the result's is a
+# "Your 1,845 is ten dollars under the median", "1,845 is right at the median": a value that is compared with the result's is a
 # different one, and so is a value that belongs to a person.
 _OF_SOMEBODY = re.compile(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
@@ -90,7 +90,9 @@ _SET_APART = re.compile(
     r"""^\D{0,40}?\b(?:is|are|was|were|would\ be|comes?|lies?|stands?)\b[^.;!?]{0,40}?
         \b(?:(?:less|more|fewer|cheaper|dearer|higher|lower|larger|smaller|shorter|longer|earlier
             |later|faster|slower|better|worse)\ than
-        |under|below|over|above|short\ of|ahead\ of|behind)\ (?:the|that|its|their|what)\b""",
+        |under|below|over|above|short\ of|ahead\ of|behind|near|around|close\ to|in\ line\ with
+        |(?:right|just|exactly|about|almost|well|still)\ (?:at|on|around|within|inside))
+        \ (?:the|that|its|their|what)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # A caller that changed something states the new value: "The timeout is now 60".
@@ -225,7 +227,7 @@ def _faults(
         mine = list(values_of(piece.text))
         if len(mine) <= _MOST:
             charge_work(1 + len(against.others) * len(mine) // 4)
-            found = list(_against(trip.dispatch, piece, mine, against, is_call=call is not None))
+            found = list(_against(trip.dispatch, piece, mine, against, call))
             if call is not None and not found:
                 found = list(_set_by(trip.dispatch, piece, call, against))
             for finding in found:
@@ -304,8 +306,11 @@ def _told(known: _Known, texts: list[str]) -> _Known:
 
 
 def _against(
-    dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, *, is_call: bool
+    dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, call: ToolCall | None
 ) -> Iterator[Finding]:
+    is_call = call is not None
+    # `set_rent(1845)` sets a value of the caller's own. It does not report the median of 1,855.
+    sets = call is not None and CHANGING_TOOL.search(call.name) is not None
     lost = [v for v in against.values if not _is_given(v, piece.text, mine)]
     for value in mine:
         limit = _broken_limit(value, against, piece.text) or _changed_in_spite(value, against)
@@ -327,6 +332,8 @@ def _against(
         if against.said.holds(value.fact) or _is_rounded(value, against):
             continue
         if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
+            continue
+        if sets:
             continue
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
