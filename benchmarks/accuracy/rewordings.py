@@ -40,6 +40,8 @@ FOLDERS: dict[str, Path] = {
     "callers": OWN / "callers",
     "in other words": OWN / "in_other_words",
     "callers blind": OWN / "callers_blind",
+    "delegations": OWN / "delegations",
+    "fifth blind": OWN / "fifth_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -60,6 +62,8 @@ _HALF_OF = {
     FOLDERS["callers"]: "tune",
     FOLDERS["in other words"]: "tune",
     FOLDERS["callers blind"]: "report",
+    FOLDERS["delegations"]: "tune",
+    FOLDERS["fifth blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.

@@ -198,3 +198,10 @@ def test_one_of_several_dispatches_may_name_another_day() -> None:
     other.prompt = Content(text="Is anybody at home on Thursday?")
     trace.turns[0].dispatches.append(other)
     assert not isinstance(answer_to(trace), list)
+
+
+def test_a_number_of_something_else_does_not_carry_a_time() -> None:
+    user = "Staff hall B from 6pm with 36 counters in two shifts of 18, boxes 114 to 139 only."
+    prompt = "Staff hall B from 9pm with 36 counters in two shifts of 18, boxes 114 to 139 only."
+    assert isinstance(judge(user, prompt), list)
+    assert not isinstance(judge(user, prompt.replace("9pm", "18:00")), list)

@@ -252,8 +252,8 @@ def _of_data(sent: _Sent) -> Answer:
 
 
 def _went_along(fact: Fact, given: Reading) -> bool:
-    """Return whether a fact was given, with its unit if it has one."""
-    sizes = {key for key in fact.keys if key.startswith("u:")}
+    """Return whether a fact was given, with its unit, or as a time or date if it is one."""
+    sizes = {key for key in fact.keys if key.startswith(("u:", "t:", "d:"))}
     return given.holds(fact) and (not sizes or bool(sizes & given.keys))
 
 
@@ -345,18 +345,24 @@ def _misspelt(text: str, sent: _Sent) -> list[Fact]:
 
 
 def _by_chance(fact: Fact, sent: _Sent) -> bool:
-    """Return whether only a number of something else can carry a full hour: "two shifts of 18"."""
-    hours = hours_of(fact.keys)
-    if not hours or fact.keys & sent.given.keys:
+    """Return whether only numbers of other things can carry a full hour, or the day of a date.
+
+    "Two shifts of 18" does not carry 6 pm, and "3 teachers" does not carry 3 December, if the
+    request has these numbers as well.
+    """
+    if fact.keys & sent.given.keys:
         return False
-    if any(f"in:{hour}" in sent.given.keys for hour in hours):
+    days = {f"n:{key.rpartition('-')[2]}" for key in fact.keys if _is_day_key(key)}
+    numbers = hours_of(fact.keys) | days
+    if not numbers or any(f"in:{number}" in sent.given.keys for number in numbers):
         return False
-    asked = read(sent.request.text).facts
-    return all(
-        any(hour in each.keys for each in asked if each.kind == "number" and each.keys != fact.keys)
-        for hour in hours
-        if f"alone:{hour}" in sent.given.keys
-    )
+    asked = [f for f in read(sent.request.text).facts if f.kind == "number" and f.keys != fact.keys]
+    alone = [number for number in numbers if f"alone:{number}" in sent.given.keys]
+    return bool(alone) and all(any(number in f.keys for f in asked) for number in alone)
+
+
+def _is_day_key(key: str) -> bool:
+    return key.startswith("d:") and key.count("-") == 1
 
 
 class _Part(NamedTuple):
