@@ -217,5 +217,6 @@ def test_a_value_that_is_compared_with_the_result_is_another_one(answer: str) ->
 
 
 def test_a_call_that_sets_a_value_does_not_report_one() -> None:
+    assert judged("rents", "set_rent(3B, 1845)") != "failed"
     trace = trip(RESULTS["rents"], called("set_rent", unit="3B", rent=1845), said("Done."))
     assert verdict("result_contradicted", trace).status != "failed"

@@ -116,3 +116,32 @@ def test_a_prompt_that_asks_for_the_opposite_loses_a_limit(user: str, prompt: st
 )
 def test_a_limit_in_other_words_is_not_reversed(user: str, prompt: str) -> None:
     assert not isinstance(judge(user, prompt), list), judge(user, prompt)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Pay invoice 2024-0387 to Halbritter by 22 March, cost centre 4711, not 4712 as before.",
+            "Pay invoice 2024-0387 to Halbritter by 22 March, cost centre 4711.",
+        ),
+        (
+            "Return the desk of order SO-40917 and refund it to a gift card, not to the credit card.",
+            "Return the desk of order SO-40917 and refund it to a gift card.",
+        ),
+        (
+            "Deliver the 12 subtitles of episode 7 as .srt, not .vtt, to Dulce Amaral in Porto.",
+            "Deliver the 12 subtitles of episode 7 as .srt to Dulce Amaral in Porto.",
+        ),
+        (
+            "Überweise die 40 Euro bitte auf das Konto 4711 von Halbritter, nicht das alte.",
+            "Überweise die 40 Euro bitte auf das Konto 4711 von Halbritter.",
+        ),
+        (
+            "Analyse the 12 soil samples of batch SB-309 with ICP-MS, not XRF, and report lead.",
+            "Analyse the 12 soil samples of batch SB-309 with ICP-MS and report lead.",
+        ),
+    ],
+)
+def test_what_is_not_meant_may_be_left_out_of_a_copy(user: str, prompt: str) -> None:
+    assert not isinstance(judge(user, prompt), list), judge(user, prompt)

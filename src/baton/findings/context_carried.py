@@ -1051,8 +1051,34 @@ _LIMITS_WORK = re.compile(
 )
 
 
+# "To the gift card, not to the credit card": the gift card, which is copied, says all of it. "Not
+# before", "not more" and "not in Bairro Alto" say something else.
+_CONTRAST = re.compile(
+    r"""\W*(?:and\ |but\ |und\ |et\ |y\ )?
+        (?:(?:not|nicht|pas|no(?=\ (?:el|la|los|las)\b))
+            (?!\ (?:before|after|until|more|less|later|earlier|longer|only|even|yet|any|one|vor|nach
+                |mehr|länger|avant|plus|antes|más)\b)
+        |instead\ of|rather\ than|statt|anstatt|en\ vez\ del?|au\ lieu\ d[eu])
+        \ (?P<place>(?:to|for|as|on|in|at|via|by|from|with|near|auf|an|für|bei|mit|zu|im|am|à|dans
+            |en|chez|avec|con)\b)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _is_contrast(text: str, gap: Gap) -> bool:
+    """Return whether a cut only names what is not meant, next to what is meant."""
+    if gap.whole or not gap.before.rstrip().endswith(","):
+        return False
+    match = _CONTRAST.match(text)
+    if match is None:
+        return False
+    place = match["place"]
+    clause = re.split(r"[.;:!?]", gap.before)[-1].casefold()
+    return place is None or f" {place.casefold()} " in f" {clause}"
+
+
 def _is_limit_cut(text: str, sent: _Sent, gap: Gap) -> bool:
-    if is_callers(text) or is_courtesy(text) or asides(text):
+    if _is_contrast(text, gap) or is_callers(text) or is_courtesy(text) or asides(text):
         return False
     if re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", text, re.IGNORECASE):
         return False

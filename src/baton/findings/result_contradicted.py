@@ -78,8 +78,8 @@ _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
-# "Your 1,845 is ten dollars under the median", "1,845 is right at the median": a value that is compared with the result's is a
-# different one, and so is a value that belongs to a person.
+# "Your 1,845 is ten dollars under the median", "1,845 is right at the median": a value that is
+# compared with the result's is a different one, and so is a value that belongs to a person.
 _OF_SOMEBODY = re.compile(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
         |vos|nos|mon|mes|su|sus|tu|tus|mis?)\s(?:(?:own|current|old|new|planned)\s)?
@@ -310,7 +310,9 @@ def _against(
 ) -> Iterator[Finding]:
     is_call = call is not None
     # `set_rent(1845)` sets a value of the caller's own. It does not report the median of 1,855.
-    sets = call is not None and CHANGING_TOOL.search(call.name) is not None
+    written = _WRITTEN_CALL.fullmatch(piece.text)
+    name = call.name if call is not None else written[1] if written is not None else ""
+    sets = CHANGING_TOOL.search(name) is not None
     lost = [v for v in against.values if not _is_given(v, piece.text, mine)]
     for value in mine:
         limit = _broken_limit(value, against, piece.text) or _changed_in_spite(value, against)
@@ -339,6 +341,10 @@ def _against(
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
         if meant is not None and not _keeps_to(value, meant):
             yield _finding(dispatch, piece, meant, value, "contradicted")
+
+
+# Agents that act by code write their calls as texts.
+_WRITTEN_CALL = re.compile(r"\s{0,8}([A-Za-z_][\w.]{0,80})\([^\n]{0,2000}\)\s{0,8}")
 
 
 def _is_set_apart(value: Value) -> bool:

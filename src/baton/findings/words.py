@@ -320,6 +320,12 @@ _CHANGE = re.compile(
     r"[^.;!?]{0,200}?\b(?:from|von)\s+(?P<old>\S+(?:\s\S+){0,3}?)\s+(?:to|auf)\s",
     re.IGNORECASE,
 )
+# "Cost centre 4711, not 4712".
+_NOT_THIS = re.compile(
+    r"\d[^\s,;]{0,30},?\s(?:and |but )?(?:not|nicht|pas|no)\s"
+    r"(?:the |die |der |das |le |la |el |los )?(?P<old>#?\d[^\s,;.!?]{0,30})",
+    re.IGNORECASE,
+)
 _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
 
 
@@ -327,7 +333,9 @@ _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\
 def asides(sentence: str) -> tuple[str, ...]:
     """Return parts of a sentence whose numbers are not needed to do what it requests."""
     spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
-    old = [m["old"] for pattern in (_CHANGE, _INSTEAD) for m in pattern.finditer(sentence)]
+    old = [
+        m["old"] for pattern in (_CHANGE, _INSTEAD, _NOT_THIS) for m in pattern.finditer(sentence)
+    ]
     return (*spans, *old)
 
 
