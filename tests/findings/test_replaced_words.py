@@ -81,6 +81,7 @@ def test_a_name_that_a_prompt_replaces_is_lost(user: str, prompt: str, old: str)
         ("Is 41.5 kg too heavy for a Bernese?", "Is a Bernese of 14.5 kg too heavy?"),
         ("Quote the job: match rate 62 %.", "Quote this job: match rate 26 %."),
         ("Find sales of Q3 per shop.", "Find the sales of Q2 per shop."),
+        ("Rebook QK7P2M to Saturday.", "Rebook QK7P2W to Saturday, window seat."),
     ],
 )
 def test_a_number_that_a_prompt_replaces_is_lost(user: str, prompt: str) -> None:
@@ -177,6 +178,9 @@ def test_names_in_other_words_are_not_lost(user: str, prompt: str) -> None:
         ("Book 4 seats for two shows.", "Book 8 seats in all."),
         ("A run of 62 miles and back.", "What does a run of 124 miles cost?"),
         ("Cook for 12 guests.", "Find recipes that serve 6 guests each."),
+        ("Give each pod 1500Mi.", "Give each pod 1500Gi at most, as limits allow 1500Mi."),
+        ("Rebook QK7P2M to Saturday.", "Rebook QK7P2M; the return is QK7P2N."),
+        ("Deploy build-a1 today.", "Which builds beside build-b1 can be deployed today?"),
     ],
 )
 def test_another_number_can_be_right(user: str, prompt: str) -> None:

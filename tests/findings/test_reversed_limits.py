@@ -30,6 +30,10 @@ def judge(user: str, prompt: str) -> Answer:
         (DEPLOY, "Upload build 4417 to the group Kestrel and submit it to review."),
         (REFUND, "Return the desk of order SO-40917 and refund her credit card."),
         (FIT, "Train a classifier on stars, 80/20 split. Use the GPU."),
+        (
+            "Zahl die Rechnung 2024-0387 über Kostenstelle 4711, nicht die 4712 wie letztes Mal.",
+            "Zahl die Rechnung 2024-0387 über die Kostenstelle 4712.",
+        ),
         (FIT, "Train a classifier on stars with the column reviewer_id, 80/20 split."),
         (BAKERY, "Compare the Halden 400 and the Mirova X2 for a bakery. Include leasing offers."),
         (SEARCH, "Search the minutes on the Ulmen bridge of 2018, drafts included."),

@@ -237,6 +237,8 @@ def misspelt(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:
     """
     for lost in (value for value in asked if value.fact.keys == fact.keys):
         for value in new:
+            if _is_code_typo(lost, value):
+                return value
             alike = value.kind == lost.kind and _letters(lost) == _letters(value)
             if alike and len(lost.digits) >= _LONG and is_transposed(lost.digits, value.digits):
                 return value
@@ -327,6 +329,21 @@ def counted_otherwise(fact: Fact, asked: list[Value], new: list[Value]) -> Value
 _SHORT_NOUN = 3
 
 
+def _is_code_typo(lost: Value, value: Value) -> bool:
+    """Return whether two codes differ in one letter: QK7P2W for QK7P2M."""
+    one, other = lost.fact.text.casefold(), value.fact.text.casefold()
+    if lost.kind != "identifier" or value.kind != "identifier" or len(one) != len(other):
+        return False
+    parts = zip(re.split(r"[\W_]", one), re.split(r"[\W_]", other), strict=False)
+    apart = [(a, b) for a, b in parts if a != b]
+    if len(apart) != 1 or len(apart[0][0]) != len(apart[0][1]) or len(apart[0][0]) < _CODE:
+        return False
+    letters = [(a, b) for a, b in zip(*apart[0], strict=True) if a != b]
+    return len(letters) == 1 and all(letter.isalpha() for letter in letters[0])
+
+
+# Shorter parts are kinds and units, like `A4` and `B4`, `build-a1`, `1.5Gi` and `1.5Mi`.
+_CODE = 6
 # The fewest digits of a number that has no similar number by chance: 2140.50 and 2410.50, but not
 # 145 and 154.
 _LONG = 5

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from .facts import Reading, read
+from .facts import HARD, Reading, read
 from .words import COMMON, clauses, sentences
 
 # How many limits of a sentence are checked.
@@ -183,9 +183,14 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
         return False
     before = re.split(r"[.;:!?()\n]", sentence[: match.start()])[-1]
     wrong = list(read(thing).facts)
+    # "Not 4712 like last time": the number decides.
+    numbers = [fact for fact in wrong if fact.kind in HARD]
+    wrong = numbers or wrong
     right = read(" ".join(before.split()[-_NEAR:])).facts
     wrong = [fact for fact in wrong if not any(fact.keys & each.keys for each in right)]
     own = [fact for fact in right if not read(thing).holds(fact)]
+    if numbers:
+        own = [fact for fact in own if fact.kind in HARD]
     if not wrong or not own:
         return False
     said = read(prompt)
