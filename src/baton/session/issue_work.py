@@ -389,7 +389,8 @@ def search_for_fix(
         by=f"baton improve with {judge.model}",
     )
     shown = _made(issue, traced, (), None, PLAYED, BESIDE)
-    return _play(issue, fix, shown, target, variant, REPEATS, options)[0]
+    judged: ScoreOptions = {**options, "judge": judge}
+    return _play(issue, fix, shown, target, variant, REPEATS, judged)[0]
 
 
 def _component_of(issue: Issue, begun: Fix | None, texts: Mapping[str, str]) -> str:
