@@ -183,3 +183,16 @@ def test_misspelt_agents_strategies_and_scores_out_of_range_are_refused(
     monkeypatch.setattr(playing, "sample_and_score", beyond)
     with pytest.raises(InputError, match="the score 7: scores are from 0 to 1"):
         asyncio.run(Optimizer(judge).optimize(agents(), playing))
+
+
+def test_adk_optimize_has_no_option_for_another_optimizer() -> None:
+    # docs/improve.md says so. If this fails, ADK may have got such an option: use it.
+    from google.adk.cli.cli_tools_click import cli_optimize
+
+    assert {option.name for option in cli_optimize.params} == {
+        "agent_module_file_path",
+        "sampler_config_file_path",
+        "optimizer_config_file_path",
+        "print_detailed_results",
+        "log_level",
+    }
