@@ -6,11 +6,15 @@ import gzip
 import json
 import os
 import random
+import re
+import signal
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +22,17 @@ import pytest
 import zstandard
 from google.protobuf.json_format import Parse, ParseError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from sqlalchemy import select
 
 from baton.server.content import cleaner_of
+from baton.server.inbox import Inbox
 from baton.server.otlp import Kind, NotOtlp, TooLarge, read_export, unpack
-from baton.server.process import application
-from baton.server.settings import LiveSettings, Settings
-from baton.server.store import Store
+from baton.server.schema import trace
+from baton.server.settings import Settings
+from baton.server.store import open_store
 
-from .sending import JSON, PROTOBUF, Client, logs, serving, spans
+from .sending import JSON, PROTOBUF, Client, logs, spans
+from .test_process import _serving, _until
 
 DATA = Path(__file__).parent.parent / "data" / "otel"
 SHARE = float(os.environ.get("BATON_FUZZ_SHARE", "1"))
@@ -139,30 +146,63 @@ def test_a_broken_packed_body_is_refused_or_stays_within_its_limit(encoding: str
 
 
 @pytest.mark.heavy
-def test_a_server_answers_broken_bodies_and_continues(store: Store) -> None:
-    app = application(store, LiveSettings(None, {}, print), "receive")
+@pytest.mark.timeout(300)
+def test_a_server_answers_broken_bodies_for_a_minute_in_bounded_memory(tmp_path: Path) -> None:
+    """The load is that of eight senders; both processes of the server go on as before."""
+    (tmp_path / "server.yaml").write_text("quiet: 0.2 s\n")
     _seeds()  # a server closes connections that wait for them for seconds
 
-    def send(port: int, seed: int) -> Counter[int]:
-        chosen = random.Random(seed)
-        outcomes: Counter[int] = Counter()
-        client = Client(port)
-        for form, body in _bodies(chosen, int(250 * SHARE)):
-            encoding = chosen.choice(("", "", "gzip", "zstd", "br"))
-            packs: dict[str, Any] = {"gzip": gzip.compress, "zstd": zstandard.compress}
-            packed: bytes = packs[encoding](body) if encoding in packs else body
-            if chosen.random() < 0.1:
-                packed = _broken(chosen, packed)
-            path = chosen.choice(("/v1/traces", "/v1/logs", "/v1/metrics"))
-            kind = chosen.choice((PROTOBUF if form == "protobuf" else JSON, PROTOBUF, JSON, "x/y"))
-            headers = {"Content_Encoding": encoding} if encoding else {}
-            outcomes[client.post(path, packed, kind, **headers).status] += 1
-        client.close()
-        return outcomes
+    with _serving(tmp_path, "server.yaml") as served:
+        reading = _until(served.worker)
+        assert served.process.stderr is not None
+        # It says of each body why it cannot be read; a full pipe would stop it.
+        draining = threading.Thread(target=served.lines.extend, args=(served.process.stderr,))
+        draining.start()
+        until = time.monotonic() + 60 * SHARE
 
-    with serving(app) as client, ThreadPoolExecutor(8) as pool:
-        outcomes = sum(pool.map(partial(send, client.port), range(8)), Counter())
-        assert client.post("/v1/traces", spans(trace=7).SerializeToString()).status == 200
+        def send(seed: int) -> Counter[int]:
+            chosen = random.Random(seed)
+            outcomes: Counter[int] = Counter()
+            client = Client(served.client.port)
+            for form, body in _bodies(chosen, 1_000_000):
+                if time.monotonic() > until:
+                    break
+                encoding = chosen.choice(("", "", "gzip", "zstd", "br"))
+                packs: dict[str, Any] = {"gzip": gzip.compress, "zstd": zstandard.compress}
+                packed: bytes = packs[encoding](body) if encoding in packs else body
+                if chosen.random() < 0.1:
+                    packed = _broken(chosen, packed)
+                path = chosen.choice(("/v1/traces", "/v1/logs", "/v1/metrics"))
+                kind = chosen.choice(
+                    (PROTOBUF if form == "protobuf" else JSON, PROTOBUF, JSON, "x/y")
+                )
+                headers = {"Content_Encoding": encoding} if encoding else {}
+                outcomes[client.post(path, packed, kind, **headers).status] += 1
+            client.close()
+            return outcomes
+
+        with ThreadPoolExecutor(8) as pool:
+            outcomes = sum(pool.map(send, range(8)), Counter())
+        after = spans(trace=(1 << 127) + 1).SerializeToString()
+        assert served.client.post("/v1/traces", after).status == 200
+        assert served.worker() == reading, "the reading process ended"
+        for pid in (served.process.pid, reading):
+            status = Path(f"/proc/{pid}/status").read_text()
+            peak = int(re.search(r"VmHWM:\s+(\d+)", status)[1])  # type: ignore[index]
+            assert peak < 300 << 10, f"{peak} kB"
+        store = open_store(tmp_path / ".baton" / "server")
+        try:
+            _until(lambda: not Inbox(store).depth().waiting, 120)
+            known = select(trace.c.spans).where(trace.c.trace_id == f"{(1 << 127) + 1:032x}")
+            with store.read() as connection:
+                every = connection.execution_options(every_project=True)
+                assert every.execute(known).scalar_one() == 3
+        finally:
+            store.close()
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(10) == 0
+        draining.join()
+        assert not [line for line in served.lines if "Traceback" in line]
     assert set(outcomes) <= {200, 400, 413, 415}
     assert outcomes[200]
     assert outcomes[400]
