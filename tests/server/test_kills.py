@@ -94,17 +94,16 @@ def kill_a_server(folder: Path, where: Path | str, *options: str) -> None:
         for _ in range(KILLS):
             load.answered()
             time.sleep(order.uniform(0, 0.6))
-            if order.random() < 0.4:
-                worker = served.worker()
-                if worker:
-                    os.kill(worker, signal.SIGKILL)
-                continue
-            served.end(signal.SIGKILL)
-            served.client.close()
-            assert served.process.stderr is not None
-            served.process.stderr.close()
-            served = Served(folder, "server.yaml", *options)
-            load.port = served.client.port
+            worker = served.worker()
+            what = order.choice(("reading", "answering", "both"))
+            if what != "answering" and worker:
+                os.kill(worker, signal.SIGKILL)
+            if what != "reading":
+                # If only this one is killed, the other one may still be at work when the next
+                # server starts.
+                end(served)
+                served = Served(folder, "server.yaml", *options)
+                load.port = served.client.port
         load.answered()
         load.stop()
         store = open_store(where)
@@ -142,9 +141,16 @@ def kill_a_server(folder: Path, where: Path | str, *options: str) -> None:
             store.close()
     finally:
         load.stop()
-        served.client.close()
-        served.process.kill()
-        served.end(signal.SIGKILL)
+        end(served)
+
+
+def end(served: Served) -> None:
+    """Kill the process that answers; the one that reads notices, and ends by itself."""
+    served.client.close()
+    served.process.kill()
+    served.process.wait()
+    assert served.process.stderr is not None
+    served.process.stderr.close()
 
 
 @pytest.mark.timeout(580)

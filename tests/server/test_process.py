@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,41 @@ def test_a_killed_server_leaves_no_process_and_keeps_what_it_accepted(tmp_path: 
         served.end(signal.SIGKILL)
         _until(lambda: not _is_alive(worker))
         assert served.stored() == 1
+
+
+@pytest.mark.heavy
+def test_a_server_that_starts_again_at_once_reads_after_the_process_that_is_still_reading(
+    tmp_path: Path,
+) -> None:
+    lock = tmp_path / ".baton" / "server" / "lock-reading"
+
+    def holds(pid: int) -> bool:
+        found = []
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                found.append(file.readlink() == lock)
+        return any(found)
+
+    with _serving(tmp_path) as served:
+        old = _until(served.worker)
+        _until(lambda: holds(old))
+        os.kill(old, signal.SIGSTOP)
+        served.process.kill()
+        served.process.wait()
+    try:
+        with _serving(tmp_path) as again:
+            new = _until(again.worker)
+            _until(lambda: holds(new))
+            assert again.client.post("/v1/traces", spans().SerializeToString()).status == 200
+            ready = again.client.get("/ready").json
+            assert ready["waiting"] == 1
+            os.kill(old, signal.SIGCONT)
+            _until(lambda: not again.client.get("/ready").json["waiting"])
+            assert not _is_alive(old)
+            assert again.worker() == new
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(old, signal.SIGKILL)
 
 
 @pytest.mark.heavy

@@ -396,7 +396,9 @@ def _work(pipe: RawIOBase) -> None:
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
     try:
-        run(settings, stop)
+        with _reading_alone(settings, stop):
+            if not stop.is_set():
+                run(settings, stop)
     except Unavailable as error:
         sys.exit(f"baton: {error}")
 
@@ -505,6 +507,28 @@ def _own_store(settings: Settings) -> Iterator[None]:
                 " (several processes can share a database: --db postgresql://...)"
             )
             raise InputError(Problem(path="--folder", message=message)) from None
+        yield
+
+
+@contextmanager
+def _reading_alone(settings: Settings, stop: threading.Event) -> Iterator[None]:
+    """Wait until no other process reads a SQLite store, or ``stop`` is set.
+
+    If only the process that answers is killed, and the server is started again at once, the process
+    that read for it may still be at work: both would read the same bodies.
+    """
+    if settings.db is not None:
+        yield
+        return
+    import fcntl
+
+    with (Path(settings.folder) / "lock-reading").open("ab") as file:
+        while not stop.is_set():
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                stop.wait(0.1)
         yield
 
 
