@@ -220,3 +220,31 @@ def test_a_call_that_sets_a_value_does_not_report_one() -> None:
     assert judged("rents", "set_rent(3B, 1845)") != "failed"
     trace = trip(RESULTS["rents"], called("set_rent", unit="3B", rent=1845), said("Done."))
     assert verdict("result_contradicted", trace).status != "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Open on Whit Sunday from 11 to 17, free entry.", "Go on Sunday, 11 to 5, it is free."),
+        ("Open daily 9 - 18 except Monday.", "They are open daily 9 - 6."),
+        ("Bonus of 20 % until the end of 2028.", "A bonus of 20 % if you decide before 2029."),
+        ("20 % Tempobonus bis Ende 2028.", "Der Tempobonus gilt, wenn Sie vor 2029 entscheiden."),
+        (RESULTS["rents"], "1,845 is right at the median, so the offer is fair."),
+        (RESULTS["rents"], "Our 1,865 is close to the median."),
+    ],
+)
+def test_the_same_in_another_notation_or_beside_it_contradicts_nothing(
+    result: str, answer: str
+) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "passed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Open on Whit Sunday from 11 to 17, free entry.", "Open on Whit Sunday from 11 to 7."),
+        ("Bonus of 20 % until the end of 2028.", "The bonus of 20 % ends at the end of 2029."),
+    ],
+)
+def test_another_end_stays_a_contradiction(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "failed"

@@ -10,7 +10,15 @@ from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
 from .caller_texts import Piece, all_recorded, had_before
-from .facts import Fact, Reading, charge_reading, is_spelled_in, plain_text, read, rounded_keys
+from .facts import (
+    Fact,
+    Reading,
+    charge_reading,
+    is_spelled_in,
+    plain_text,
+    read,
+    rounded_keys,
+)
 from .finding import (
     CHANGING_TOOL,
     TOO_LONG,
@@ -339,8 +347,9 @@ def _against(
             continue
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
-        if meant is not None and not _keeps_to(value, meant):
-            yield _finding(dispatch, piece, meant, value, "contradicted")
+        if meant is None or _keeps_to(value, meant) or _is_same_end(value, meant):
+            continue
+        yield _finding(dispatch, piece, meant, value, "contradicted")
 
 
 # Agents that act by code write their calls as texts.
@@ -523,6 +532,25 @@ def _keeps_to(value: Value, bound: Value) -> bool:
     if _APPROXIMATE.search(before) and _near(value.sizes, bound.sizes, 0.15):
         return not is_slip(value, bound)
     return _is_beyond(value, bound, before) is False
+
+
+# "Open from 11 to 5" for 11 to 17, and "decide before 2029" for the end of 2028.
+_HOUR_TO = re.compile(r"\b\d{1,2}\s?(?:to|until|till|bis|à|a|-|–)\s?$", re.IGNORECASE)
+_BEFORE_YEAR = re.compile(r"\b(?:before|vor|avant|antes de)\s?$", re.IGNORECASE)
+_END_OF_YEAR = re.compile(r"\b(?:end of|until|by|ende|bis|fin|finales de|hasta)\s?$", re.IGNORECASE)
+
+
+def _is_same_end(value: Value, other: Value) -> bool:
+    """Return whether two numbers are the same hour or end of a year in two ways of writing."""
+    before, theirs = _before(value.clause, value), _before(other.clause, other)
+    for mine in value.numbers:
+        for number in other.numbers:
+            if abs(mine - number) == 12 and max(mine, number) <= 24:
+                return _HOUR_TO.search(before) is not None and _HOUR_TO.search(theirs) is not None
+            if mine - number == 1 and 1900 <= number <= 2100:
+                ends = _END_OF_YEAR.search(theirs) is not None
+                return ends and _BEFORE_YEAR.search(before) is not None
+    return False
 
 
 def _before(text: str, value: Value) -> str:
