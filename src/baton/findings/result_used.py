@@ -666,6 +666,8 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
     if told & (made | hours | _whole_hours(case.facts)):
         return True
     # "About 1,000 a month" for 11,900 a year.
+    if not _PER.search(said):
+        return False
     each = {
         made for value in values for times in _PERIODS for made in (value * times, value / times)
     }
@@ -681,6 +683,12 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
 # Months, weeks and days of a year, days of a week, and hours of a day.
 _PERIODS = (12, 52, 365, 7, 24)
 _OF_PERIOD = 0.02
+_PER = re.compile(
+    r"\b(?:an?|per|each|every|pro|im|par|al|por|cada|chaque|jede\w*) "
+    r"(?:hour|day|week|month|year|stunde|tag|woche|monat|jahr|heure|jour|semaine|mois|an|hora|día"
+    r"|semana|mes|año)\b",
+    re.IGNORECASE,
+)
 
 
 def _whole_hours(facts: list[Fact]) -> set[float]:
