@@ -1054,7 +1054,7 @@ _LIMITS_WORK = re.compile(
 # "To the gift card, not to the credit card": the gift card, which is copied, says all of it. "Not
 # before", "not more" and "not in Bairro Alto" say something else.
 _CONTRAST = re.compile(
-    r"""\W*(?:and\ |but\ |und\ |et\ |y\ )?
+    r"""(?<!\W)\W{0,4}(?:and\ |but\ |und\ |et\ |y\ )?
         (?:(?:not|nicht|pas|no(?=\ (?:el|la|los|las)\b))
             (?!\ (?:before|after|until|more|less|later|earlier|longer|only|even|yet|any|one|vor|nach
                 |mehr|länger|avant|plus|antes|más)\b)

@@ -82,7 +82,7 @@ def _ends_there(rest: str) -> bool:
     return re.match(r"\s*(?:$|[.!?;\n])", rest) is not None
 
 
-_FILE = re.compile(r"[\w/-]+\.([a-z]\w{1,7})")
+_FILE = re.compile(r"(?<![\w/-])[\w/-]{1,120}\.([a-z]\w{1,7})")
 
 
 def renamed(gap: Gap) -> bool:
