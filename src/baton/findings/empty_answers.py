@@ -326,7 +326,8 @@ _IS_POLITE = re.compile(
             (?:\ you)?(?:\ with|\ for\ you)?(?:\ today)?
         |(?:I['’]m\ |I\ am\ |always\ |we['’]re\ )?(?:happy|glad|pleased)\ (?:to\ help|to\ assist
             |to\ be\ of\ (?:help|service)|I\ could\ (?:help|assist))
-        |(?:please\ |just\ )*(?:let\ me\ know|feel\ free\ to\ (?:ask|reach\ out|contact\ (?:me|us))
+        |(?:please\ |just\ ){0,3}(?:let\ me\ know
+            |feel\ free\ to\ (?:ask|reach\ out|contact\ (?:me|us))
             |don['’]t\ hesitate\ to\ (?:ask|reach\ out|contact\ (?:me|us)))
             (?:\ if\ you\ (?:need|have|want)\ (?:anything|(?:any|more|further|other)
             (?:\ (?:other|more|further))?\ (?:help|questions?|assistance|details|information))
