@@ -80,7 +80,7 @@ def test_a_server_that_names_no_rules_scores_what_the_record_proves() -> None:
         ("per: day", "per: dya", "9: rules[0].budget.per: `dya` is none of day, hour, month"),
         ("to: slack", "to: webhook", "10: rules[0].alert.to: `alerts:` has no `webhook`"),
         ("< 0.9", ">= 0.9", "10: rules[0].alert.when: `ScopeFidelity by agent >= 0.9 over 50`: an"),
-        ("ScopeFidelity by", "ScopFidelity by", "`ScopFidelity` is not asked for; did you mean"),
+        ("ScopeFidelity by", "ScopFidelity by", "the rule has no `ScopFidelity`; did you mean"),
         ("samples: 3", "api_key: sk-1", "2: judges.haiku.api_key: a key does not belong in a"),
         ("samples: 3", "sampels: 3", "2: judges.haiku.sampels: unknown key; did you mean"),
         ("dispatch_scope,", "dispatch_scope, dispatch_scope,", "`dispatch_scope` is a duplicate"),
