@@ -259,8 +259,8 @@ def _reason(answer: Any) -> str:
                 if (field.number, field.type) == (2, BYTES):
                     reason = bytes(data[field.start : field.end]).decode(errors="replace")
         else:
-            said = msgspec.json.decode(answer.content, type=dict[str, Any])
-            reason = said.get("error") or said.get("message")
+            body = msgspec.json.decode(answer.content, type=dict[str, Any])
+            reason = body.get("error") or body.get("message")
     except (msgspec.DecodeError, UnicodeError, RecursionError, NoProtobuf):
         reason = None  # from another program that answers instead
     return str(reason or answer.reason)[:300]

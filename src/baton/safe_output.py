@@ -115,10 +115,10 @@ class OwnOutput:
             self._safe.write_own(text)
             return len(text)
         place = 0
-        for found in _COLOUR.finditer(text):
-            self._safe.write(text[place : found.start()])
-            self._safe.write_own(found[0])
-            place = found.end()
+        for match in _COLOUR.finditer(text):
+            self._safe.write(text[place : match.start()])
+            self._safe.write_own(match[0])
+            place = match.end()
         self._safe.write(text[place:])
         return len(text)
 

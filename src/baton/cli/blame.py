@@ -74,12 +74,12 @@ def blame_command(
     from baton.session.blame import find_blame
     from baton.session.components import changes_in
 
-    asked = scoring.options(trust, rehearsal=False)
-    asked["config"] = config
+    options = scoring.options(trust, rehearsal=False)
+    options["config"] = config
     unreadable: list[str] = []
     # What the user's own code prints is not part of the answer.
     with redirect_stdout(sys.stderr):
-        found = find_blame(
+        result = find_blame(
             sources,
             evaluators or None,
             traces=run,
@@ -88,23 +88,23 @@ def blame_command(
             texts=changes_in(changes),
             repeat=repeat,
             unreadable=unreadable,
-            **asked,
+            **options,
         )
-    for each in found:
+    for each in result:
         if json:
             print(msgspec.json.encode(each.blame).decode())
         else:
             _print(each.blame)
-    if not found:
+    if not result:
         print("no failed run")
     return exit_code_of(unreadable)
 
 
 def _print(blame: Blame) -> None:
-    asked = f", {blame.asked} answers" if blame.asked else ""
+    answers = f", {blame.asked} answers" if blame.asked else ""
     cost = f", {blame.cost_usd:.4f} USD" if blame.cost_usd is not None else ""
     why = f": {blame.why}" if blame.why else ""
-    print(one_line(f"{blame.trace}  {blame.how}{asked}{cost}{why}", 300))
+    print(one_line(f"{blame.trace}  {blame.how}{answers}{cost}{why}", 300))
     for place, suspect in enumerate(blame.suspects, 1):
         _print_suspect(f"{place}.", suspect, of=blame.asked)
     for suspect in blame.recovered:
@@ -122,12 +122,12 @@ def _print_suspect(mark: str, suspect: Suspect, *, of: int) -> None:
 
 
 def _again(again: Again) -> str:
-    told = []
+    lines = []
     if again.failed is not None:
-        told.append(f"it went wrong {again.failed} times")
+        lines.append(f"it went wrong {again.failed} times")
     if again.changed_failed is not None:
-        told.append(f"with the change {again.changed_failed} times")
+        lines.append(f"with the change {again.changed_failed} times")
     if again.same is not None:
-        told.append(f"it did what was recorded {again.same} times")
-    what = ", ".join(told) or "the outcome is not recorded"
+        lines.append(f"it did what was recorded {again.same} times")
+    what = ", ".join(lines) or "the outcome is not recorded"
     return f"played again {counted(again.plays, 'time')} ({again.form}): {what}"

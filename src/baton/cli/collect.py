@@ -80,12 +80,12 @@ def collect_command(
 
     if output is None:
         raise InputError("say where the cases go: -o cases/ (a file for each) or -o cases.yaml")
-    asked = scoring.options(trust, rehearsal=False)
-    asked["config"] = config
+    options = scoring.options(trust, rehearsal=False)
+    options["config"] = config
     unreadable: list[str] = []
     # What the user's own code prints is not part of the list.
     with redirect_stdout(sys.stderr):
-        found = collect(
+        result = collect(
             sources,
             evaluators or None,
             count=count,
@@ -99,10 +99,10 @@ def collect_command(
             form=form,
             context_turns=context_turns,
             unreadable=unreadable,
-            **asked,
+            **options,
         )
-    write_dispatch_cases(found.cases, output, sources)
-    _print(found.collected)
+    write_dispatch_cases(result.cases, output, sources)
+    _print(result.collected)
     say(f"the cases are in {output}")
     return exit_code_of(unreadable)
 

@@ -57,7 +57,7 @@ def distill_command(
     out
         The file; RUBRIC.distilled.json beside the rubric, or here for one of Baton's.
     """
-    found = distill(
+    distilled = distill(
         rubric,
         evaluations,
         config=config,
@@ -70,28 +70,28 @@ def distill_command(
     )
     with readers_may_leave():
         if json:
-            print(msgspec.json.encode(_plain(found)).decode())
+            print(msgspec.json.encode(_plain(distilled)).decode())
         else:
-            _print(found)
+            _print(distilled)
     return 0
 
 
-def _plain(found: DistilledJudge) -> dict[str, object]:
+def _plain(distilled: DistilledJudge) -> dict[str, object]:
     return {
-        "file": str(found.file),
-        "trained": found.model.trained,
-        "agreement": found.agreement,
-        "usual": found.usual,
-        "shares": found.shares,
+        "file": str(distilled.file),
+        "trained": distilled.model.trained,
+        "agreement": distilled.agreement,
+        "usual": distilled.usual,
+        "shares": distilled.shares,
     }
 
 
-def _print(found: DistilledJudge) -> None:
+def _print(judge: DistilledJudge) -> None:
     console = console_for(sys.stdout)
-    trained = found.model.trained
+    trained = judge.model.trained
     console.print(
         Text(
-            f"{one_line(str(found.file), 200)}: trained on {counted(trained.verdicts, 'verdict')} "
+            f"{one_line(str(judge.file), 200)}: trained on {counted(trained.verdicts, 'verdict')} "
             f"of {one_line(trained.judge, 80)}, "
             f"{counted(trained.conversations, 'conversation')}; tried on "
             f"{trained.apart} apart from those it was trained on"
@@ -99,15 +99,15 @@ def _print(found: DistilledJudge) -> None:
     )
     console.print(
         Text(
-            f"it says what the judge says in {found.agreement:.1%} of the trials (always the "
-            f"commonest label: {found.usual:.1%})"
+            f"it says what the judge says in {judge.agreement:.1%} of the trials (always the "
+            f"commonest label: {judge.usual:.1%})"
         )
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
     heads = ("max_error", "answers", "of these wrong", "saves per 1,000 verdicts")
     for title in heads:
         table.add_column(title, justify="right")
-    for share in found.shares:
+    for share in judge.shares:
         table.add_row(
             f"{share.max_error:g}",
             f"{share.answered:.1%}",
@@ -115,6 +115,6 @@ def _print(found: DistilledJudge) -> None:
             "unknown" if share.saved_usd is None else f"${share.saved_usd:.2f}",
         )
     console.print(table)
-    if not any(share.answered for share in found.shares):
-        said = "it answers nothing: its trials are no better than chance, or too few"
-        console.print(Text(said, "yellow"))
+    if not any(share.answered for share in judge.shares):
+        message = "it answers nothing: its trials are no better than chance, or too few"
+        console.print(Text(message, "yellow"))

@@ -56,8 +56,8 @@ def draft_command(
     """
     redact = redacting.over(ON)
     if not dispatch:
-        given = {"form": form != "decision", "context_turns": context_turns != 3, "expect": expect}
-        name = next((name for name, is_given in given.items() if is_given), None)
+        stated = {"form": form != "decision", "context_turns": context_turns != 3, "expect": expect}
+        name = next((name for name, is_given in stated.items() if is_given), None)
         if name is not None:
             raise InputError(f"{option(name)} needs {option('dispatch')}: it is for dispatches")
         if output is not None:

@@ -120,9 +120,9 @@ class Running:
         Raises:
             InputError: the new text of a component cannot be read.
         """
-        given = {name: getattr(self, name) for name in RunOptions.__struct_fields__}
+        values = {name: getattr(self, name) for name in RunOptions.__struct_fields__}
         # A flag that is not given leaves the config's value; 0 is a value.
-        stated = {name: v for name, v in given.items() if v is not None and v is not False}
+        stated = {name: v for name, v in values.items() if v is not None and v is not False}
         if self.changes:
             stated["texts"] = changes_in(self.changes)
         if self.live_tools:
@@ -207,7 +207,7 @@ def eval_command(
     """
     showing = replace(showing, verbose=showing.verbose or print_detailed_results)
     showing.begin()
-    asked = Request(
+    request = Request(
         config=None if config is None else str(config),
         target=list(target),
         dataset=list(dataset),
@@ -239,10 +239,10 @@ def eval_command(
     # What agents print on import and while they run is not part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
-            estimate = estimate_evaluation(asked, **start, **options)
+            estimate = estimate_evaluation(request, **start, **options)
         else:
             files = list(reports.files().values())
-            done = evaluate_files(asked, reports=files, **start, **options)
+            done = evaluate_files(request, reports=files, **start, **options)
     if dry_run:
         return print_estimate(estimate, json=showing.json)
     return _report(done, showing=showing, reports=reports)

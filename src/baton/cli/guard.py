@@ -55,17 +55,17 @@ def check_recordings(
     strict
         Exit with 1 when something would have been blocked, or would have asked a person.
     """
-    found = check_policy(policy, traces, functions=functions, note=note)
+    dry_run = check_policy(policy, traces, functions=functions, note=note)
     with readers_may_leave():
         if json:
-            print(msgspec.json.encode(found).decode())
+            print(msgspec.json.encode(dry_run).decode())
         else:
-            _print(found)
-    for rule, why in found.failed.items():
+            _print(dry_run)
+    for rule, why in dry_run.failed.items():
         say(f"rule {rule} failed: {one_line(why, 300)}")
-    if found.failed:
+    if dry_run.failed:
         return 3
-    return 1 if strict and found.blocked else 0
+    return 1 if strict and dry_run.blocked else 0
 
 
 @guard_command.command(name="test", help_epilogue=examples_text(BELOW["guard test"]))
@@ -122,10 +122,10 @@ def suggest_from(*traces: str, output: Output = None) -> int:
     return 0
 
 
-def _print(found: DryRun) -> None:
+def _print(dry_run: DryRun) -> None:
     console = console_for(sys.stdout)
     by_rule: dict[tuple[str, str], list[Held]] = {}
-    for each in found.held:
+    for each in dry_run.held:
         by_rule.setdefault((each.rule, each.action), []).append(each)
     table = Table("rule", "action", "times", "first", box=None, pad_edge=False)
     rows = sorted(by_rule.items(), key=lambda row: -len(row[1]))
@@ -135,13 +135,13 @@ def _print(found: DryRun) -> None:
         table.add_row(rule, action, str(len(held)), Text(one_line(where, 300)))
     if rows:
         console.print(table)
-    seen = Counter(found.events)
+    seen = Counter(dry_run.events)
     print(
-        f"{counted(found.traces, 'trace')}: {counted(seen['dispatch'], 'dispatch')}, "
+        f"{counted(dry_run.traces, 'trace')}: {counted(seen['dispatch'], 'dispatch')}, "
         f"{counted(seen['tool'], 'tool call')} and {counted(seen['output'], 'answer')} decided, "
-        f"{len(found.blocked)} would have been blocked"
+        f"{len(dry_run.blocked)} would have been blocked"
     )
-    if found.left_out:
-        print(f"{counted(found.left_out, 'event')} below these would not have happened")
-    for rule, count in sorted(found.untold.items()):
+    if dry_run.left_out:
+        print(f"{counted(dry_run.left_out, 'event')} below these would not have happened")
+    for rule, count in sorted(dry_run.untold.items()):
         print(f"{rule}: can't tell for {counted(count, 'event')}, as they do not record it")

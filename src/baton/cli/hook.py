@@ -115,12 +115,12 @@ def _guard(policy: Path, store: Path | str, project: str | None, functions: str 
     try:
         with redirect_stdout(sys.stderr):  # what the module prints is not the answer
             run_functions(functions)
-        said = answer(policy, store, sys.stdin.buffer.read(), project)
+        reply = answer(policy, store, sys.stdin.buffer.read(), project)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - with any other code Claude Code goes on
         say(f"the guard failed, so nothing passes: {exception_line(error)}")
         return 2
-    if said is not None:
-        print(json.dumps(said))
+    if reply is not None:
+        print(json.dumps(reply))
     return 0
 
 

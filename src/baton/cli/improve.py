@@ -249,7 +249,7 @@ def improve_command(
         writing.write(finished, playing, trust_in(trust), aside=json)
         return exit_code(improvement)
     folders: list[Path] = []
-    given = {
+    stated = {
         "candidates": candidates,
         "max_calls": max_calls,
         "max_cost": scoring.judging.max_cost,
@@ -263,7 +263,7 @@ def improve_command(
             "name": name,
             **playing.options(),
             **scoring.options(trust, rehearsal=dry_run),
-            **{key: value for key, value in given.items() if value is not None},
+            **{key: value for key, value in stated.items() if value is not None},
             "agent": agent,
             "component": component,
             "strategy": strategy,
@@ -298,12 +298,14 @@ def improve_command(
             of_rubric["candidates"] = candidates
         if out is not None:
             of_rubric["out"] = out
-        asked = rubric_asked(rubric, labels, words, of_rubric, writes=writing.puts_texts_in_place)
-        writing.ready([Path(word.partition(":")[0]) for word in (*words, asked.labels)])
+        rubric_work = rubric_asked(
+            rubric, labels, words, of_rubric, writes=writing.puts_texts_in_place
+        )
+        writing.ready([Path(word.partition(":")[0]) for word in (*words, rubric_work.labels)])
         if dry_run:
-            asked.print_estimate(as_json=json)
+            rubric_work.print_estimate(as_json=json)
             return 0
-        return _made(asked.improve, folders, writing, show, playing, trust, as_json=json)
+        return _made(rubric_work.improve, folders, writing, show, playing, trust, as_json=json)
     target, moments = target_and_moments(words)
     writing.ready([Path(word.partition(":")[0]) for word in words])
     if dry_run:
@@ -353,33 +355,33 @@ def _made(
     return exit_code(improvement)
 
 
-def _check_together(given: Mapping[str, Any]) -> None:
+def _check_together(stated: Mapping[str, Any]) -> None:
     """Raise InputError for options that contradict each other."""
-    writing: Writing = given["writing"]
+    writing: Writing = stated["writing"]
     if writing.apply and writing.branch is not None:
         raise InputError(
             f"{option('apply')} writes files and {option('branch')} leaves them: give one of them"
         )
-    if given["dry_run"] and writing != NOTHING:
+    if stated["dry_run"] and writing != NOTHING:
         (name, *_) = _given("writing", writing, NOTHING)
         raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
-    if given["finished"] is None and given["rubric"] is not None:
+    if stated["finished"] is None and stated["rubric"] is not None:
         for name, parameter in inspect.signature(improve_command).parameters.items():
-            for each in () if name == "words" else _given(name, given[name], parameter.default):
+            for each in () if name == "words" else _given(name, stated[name], parameter.default):
                 if each not in _OF_RUBRIC:
                     raise InputError(
                         f"{option(each)} has no place beside {option('rubric')}, which plays no "
                         "agent"
                     )
-    if given["finished"] is None:
+    if stated["finished"] is None:
         return
-    if given["words"]:
+    if stated["words"]:
         raise InputError(
-            f"{option('finished')} plays nothing: leave `{given['words'][0]}` out, or leave "
+            f"{option('finished')} plays nothing: leave `{stated['words'][0]}` out, or leave "
             f"{option('finished')} out"
         )
     for name, parameter in inspect.signature(improve_command).parameters.items():
-        for each in _given(name, given[name], parameter.default):
+        for each in _given(name, stated[name], parameter.default):
             if name not in (*_OF_FINISHED, "words") and each not in _OF_FINISHED:
                 raise InputError(
                     f"{option(each)} has no place beside {option('finished')}, which plays nothing"

@@ -34,21 +34,21 @@ class RubricAsked(NamedTuple):
 
     def print_estimate(self, *, as_json: bool) -> None:
         """Print the most calls it can make; makes none."""
-        found = estimate_rubric(self.rubric, self.labels, self.recordings, **self.options)
+        estimate = estimate_rubric(self.rubric, self.labels, self.recordings, **self.options)
         if as_json:
-            print(msgspec.json.encode({"dry_run": found}).decode())
+            print(msgspec.json.encode({"dry_run": estimate}).decode())
             return
-        cost = cost_at_most(found.cost_usd, found.model)
+        cost = cost_at_most(estimate.cost_usd, estimate.model)
         print(
-            f"{found.train} train, {found.select} select and {found.held_out} held-out labelled "
-            f"things\n"
-            f"at most {counted(found.verdicts, 'verdict')} of {found.model}, at least "
-            f"{found.fewest_verdicts:,}, and at most {counted(found.proposals, 'proposal')}\n"
-            f"at most {counted(found.calls, 'request')}, about {found.input_tokens:,} + "
-            f"{found.output_tokens:,} tokens\n"
+            f"{estimate.train} train, {estimate.select} select and {estimate.held_out} "
+            f"held-out labelled things\n"
+            f"at most {counted(estimate.verdicts, 'verdict')} of {estimate.model}, at least "
+            f"{estimate.fewest_verdicts:,}, and at most {counted(estimate.proposals, 'proposal')}\n"
+            f"at most {counted(estimate.calls, 'request')}, about {estimate.input_tokens:,} + "
+            f"{estimate.output_tokens:,} tokens\n"
             f"cost: {cost}"
         )
-        for text in found.notes:
+        for text in estimate.notes:
             note(text)
 
 

@@ -27,28 +27,28 @@ def print_progress(progress: Progress) -> None:
         print(" " * indent + one_line(line, 400))
 
 
-def _investigation(found: Investigation) -> Iterator[str]:
-    cost = f", {found.cost_usd:.4f} USD" if found.cost_usd is not None else ""
-    steps = counted(len(found.looked) + 1, "step")
-    yield f"investigated by {found.model}: {ENDINGS[found.ending]} ({steps}{cost})"
-    if found.why is not None:
-        yield f"  {found.why}"
-    if found.entry is not None:
-        yield f"  {(found.subtype or 'other').replace('_', ' ')} ({found.category}):"
-        yield from _statement(found.entry)
-    for said in found.summary:
-        yield from _statement(said)
-    for name, rating in found.scores.items():
+def _investigation(result: Investigation) -> Iterator[str]:
+    cost = f", {result.cost_usd:.4f} USD" if result.cost_usd is not None else ""
+    steps = counted(len(result.looked) + 1, "step")
+    yield f"investigated by {result.model}: {ENDINGS[result.ending]} ({steps}{cost})"
+    if result.why is not None:
+        yield f"  {result.why}"
+    if result.entry is not None:
+        yield f"  {(result.subtype or 'other').replace('_', ' ')} ({result.category}):"
+        yield from _statement(result.entry)
+    for statement in result.summary:
+        yield from _statement(statement)
+    for name, rating in result.scores.items():
         yield f"  {name.replace('_', ' ')}: {rating.value} of 5"
         yield from _statement(rating.because, "    ")
-    if found.removed:
-        what = counted(found.removed, "statement")
+    if result.removed:
+        what = counted(result.removed, "statement")
         yield f"  {what} left out: what they quote does not stand in the record"
 
 
-def _statement(said: Statement, indent: str = "  ") -> Iterator[str]:
-    yield f"{indent}{said.says}"
-    for quote in said.quotes:
+def _statement(statement: Statement, indent: str = "  ") -> Iterator[str]:
+    yield f"{indent}{statement.says}"
+    for quote in statement.quotes:
         where = f"{quote.trace} {quote.step}".strip()
         yield f"{indent}  “{one_line(quote.text, _QUOTED)}” ({where})"
 

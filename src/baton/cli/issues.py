@@ -143,31 +143,31 @@ def issues_command(
 
     if mark is None and (why or version or by):
         raise InputError("--why, --version and --by go with --mark")
-    given = {"investigate": investigate, "prove": prove, "promote": promote}
-    named = [name for name, key in (*given.items(), ("show", show), ("mark", mark)) if key]
+    actions = {"investigate": investigate, "prove": prove, "promote": promote}
+    named = [name for name, key in (*actions.items(), ("show", show), ("mark", mark)) if key]
     if len(named) > 1:
         raise InputError(f"{', '.join(f'--{name}' for name in named)}: give one of them")
     if server is not None:
         if sources or evaluators or config is not None or embeddings is not None:
             raise InputError("--server shows what the server found: name no recordings beside it")
         asked_server = connect(server, project=project)
-        found = issues_of_server(asked_server)
-        if named and named[0] in given:
+        result = issues_of_server(asked_server)
+        if named and named[0] in actions:
             raise InputError(f"--{named[0]} works on what is here, and not on a server")
         if mark is not None:
             key, _, state = mark.partition("=")
-            key = issue_named(key, found.issues).key
+            key = issue_named(key, result.issues).key
             one = asked_server.mark_issue(key, state, version=version, note=why, by=by).issue
             print(f"{one.key} is {one.state} now")
         elif show is not None:
-            one = asked_server.issue(issue_named(show, found.issues).key).issue
-            _show(one, found, json=json)
+            one = asked_server.issue(issue_named(show, result.issues).key).issue
+            _show(one, result, json=json)
         else:
-            _list(found, all=all, most=most, json=json)
+            _list(result, all=all, most=most, json=json)
         return 0
     if project is not None:
         raise InputError("--project goes with --server")
-    if embeddings is not None and any(given.values()):
+    if embeddings is not None and any(actions.values()):
         raise InputError("--embeddings goes with the list of issues, whose groups are kept")
     work = _Work(
         agent=agent,
@@ -182,39 +182,39 @@ def issues_command(
         output=output,
     )
     work.check(named[0] if named else None)
-    asked = scoring.options(trust, rehearsal=dry_run)
-    asked["config"] = config
+    options = scoring.options(trust, rehearsal=dry_run)
+    options["config"] = config
     wanted = evaluators or None
     unreadable: list[str] = []
     # What the user's own code prints is not part of the list.
     with redirect_stdout(sys.stderr):
         if investigate is not None:
-            done = work.investigate(investigate, sources, wanted, asked)
+            done = work.investigate(investigate, sources, wanted, options)
         elif prove is not None:
-            done = work.prove(prove, sources, wanted, asked)
+            done = work.prove(prove, sources, wanted, options)
         elif promote is not None:
-            done = work.promote(promote, sources, wanted, asked)
+            done = work.promote(promote, sources, wanted, options)
         else:
-            found = find_issues(
-                sources, wanted, embeddings=embeddings, unreadable=unreadable, **asked
+            result = find_issues(
+                sources, wanted, embeddings=embeddings, unreadable=unreadable, **options
             )
-    if any(given.values()):
+    if any(actions.values()):
         return done(json)
     if mark is not None:
         key, _, state = mark.partition("=")
-        every = [*found.issues, *found.quiet]
+        every = [*result.issues, *result.quiet]
         marked = mark_issue(key, state, every, version=version, note=why, by=by)
         print(f"{marked.key} is {marked.state} now")
         return 0
     if show is not None:
-        _show(issue_named(show, [*found.issues, *found.quiet]), found, json=json)
+        _show(issue_named(show, [*result.issues, *result.quiet]), result, json=json)
     else:
-        _list(found, all=all, most=most, json=json)
+        _list(result, all=all, most=most, json=json)
     return exit_code_of(unreadable)
 
 
-def _show(issue: Issue, found: Found, *, json: bool) -> None:
-    progress = found.kept.get(issue.key)
+def _show(issue: Issue, result: Found, *, json: bool) -> None:
+    progress = result.kept.get(issue.key)
     if json:
         print(_encoded(issue) if progress is None else _encoded(_with(progress, issue)))
         return
@@ -223,14 +223,14 @@ def _show(issue: Issue, found: Found, *, json: bool) -> None:
         print_progress(progress)
 
 
-def _list(found: Found, *, all: bool, most: int, json: bool) -> None:
-    back = [each for each in found.quiet if all or each.state == "regressed"]
-    issues = [*found.issues, *back]
+def _list(result: Found, *, all: bool, most: int, json: bool) -> None:
+    back = [each for each in result.quiet if all or each.state == "regressed"]
+    issues = [*result.issues, *back]
     if json:
         for issue in issues:
             print(_encoded(issue))
     else:
-        _print(found, issues, all=all, most=most)
+        _print(result, issues, all=all, most=most)
 
 
 _Done = Callable[[bool], int]
@@ -270,32 +270,32 @@ class _Work:
         return [] if self.expect == ("nobody",) else list(self.expect)
 
     def investigate(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
     ) -> _Done:
         from baton.feed.investigate import STEPS
         from baton.session.issue_work import investigate_issue
 
-        found = investigate_issue(
+        progress = investigate_issue(
             key,
             sources,
             wanted,
             agent=self.agent,
             condense=self.condense_model,
             steps=self.steps if self.steps is not None else STEPS,
-            **asked,
+            **options,
         )
 
         def show(json: bool) -> int:
-            if not isinstance(found, Progress):
-                return print_estimate(found, json=json)
-            print(_encoded(found)) if json else print_progress(found)
-            own = found.investigation
+            if not isinstance(progress, Progress):
+                return print_estimate(progress, json=json)
+            print(_encoded(progress)) if json else print_progress(progress)
+            own = progress.investigation
             return 0 if own is not None and own.ending in ("concluded", "out of steps") else 3
 
         return show
 
     def prove(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
     ) -> _Done:
         from baton.replays.report import print_replayed
         from baton.session.components import changes_in
@@ -309,7 +309,7 @@ class _Work:
             texts=changes_in(self.changes),
             expect=self.expected,
             repeat=self.repeat if self.repeat is not None else REPEATS,
-            **asked,
+            **options,
         )
 
         def show(json: bool) -> int:
@@ -324,7 +324,7 @@ class _Work:
         return show
 
     def promote(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, asked: ScoreOptions
+        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
     ) -> _Done:
         from baton.feed.promote import MOST, PASSES
         from baton.session.issue_work import promote_issue
@@ -337,7 +337,7 @@ class _Work:
             expect=self.expected,
             count=self.count if self.count is not None else MOST,
             passes=self.passes if self.passes is not None else PASSES,
-            **asked,
+            **options,
         )
 
         def show(json: bool) -> int:
@@ -375,7 +375,7 @@ def _encoded(value: Issue | Progress) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _print(found: Found, issues: Sequence[Issue], *, all: bool, most: int) -> None:
+def _print(result: Found, issues: Sequence[Issue], *, all: bool, most: int) -> None:
     from rich.table import Table
 
     from baton.reports.text import Text, console_for
@@ -383,7 +383,7 @@ def _print(found: Found, issues: Sequence[Issue], *, all: bool, most: int) -> No
     console = console_for(sys.stdout)
     shown = [each for each in issues if all or each.state not in ("muted", "fixed")]
     if not issues:
-        print(f"no issue: nothing failed{_in_traces(found)}")
+        print(f"no issue: nothing failed{_in_traces(result)}")
         return
     table = Table(box=None, pad_edge=False, header_style="dim")
     for place, title in enumerate(("issue", "state", "failures", "per 1,000", "what")):
@@ -394,12 +394,12 @@ def _print(found: Found, issues: Sequence[Issue], *, all: bool, most: int) -> No
     console.print(table)
     left = len(issues) - len(shown[:most])
     more = f"; {left} more: --all, --most {len(issues)}" if left else ""
-    failures = f"{counted(found.failures, 'failure')}{_in_traces(found)}"
+    failures = f"{counted(result.failures, 'failure')}{_in_traces(result)}"
     print(f"{counted(len(issues), 'issue')}, {failures}{more}")
 
 
-def _in_traces(found: Found) -> str:
-    return "" if found.traces is None else f" in {counted(found.traces, 'conversation')}"
+def _in_traces(result: Found) -> str:
+    return "" if result.traces is None else f" in {counted(result.traces, 'conversation')}"
 
 
 def _print_one(issue: Issue) -> None:

@@ -27,9 +27,9 @@ def push_command(*files: Path, server: str | None = None, project: str | None = 
     """
     if not files:
         raise InputError("name the recordings to send: baton push FILE...")
-    asked = connect(server_address(server), project=project)
+    client = connect(server_address(server), project=project)
     for file in files:
-        sent = asked.push(file)
-        said = f"sent {counted(sent.files, 'file')}" if sent.new else "is there already"
-        note(f"{file}: {said}")
+        sent = client.push(file)
+        message = f"sent {counted(sent.files, 'file')}" if sent.new else "is stored already"
+        note(f"{file}: {message}")
     return 0

@@ -103,21 +103,21 @@ def report_command(
 
 def _fetched(server: str, project: str | None, evaluation: Path | None) -> Path:
     """Fetch an evaluation of a server; raises InputError if it has none."""
-    asked = connect(server, project=project)
+    client = connect(server, project=project)
     number = str(evaluation or "")
     if not number:
-        ended = [job for job in asked.evaluations() if job.state == "done"]
+        ended = [job for job in client.evaluations() if job.state == "done"]
         if not ended:
-            raise InputError(f"{asked.url} has no evaluation with results")
+            raise InputError(f"{client.url} has no evaluation with results")
         number = str(ended[0].id)
     if not number.isdecimal():
         raise InputError(f"`{number}` is not the number of an evaluation on a server")
-    job = asked.evaluation(int(number))
+    job = client.evaluation(int(number))
     if job.state != "done":
         raise InputError(
             f"evaluation {number} is {job.state}" + (f": {job.error}" * bool(job.error))
         )
-    return asked.fetch(job.id, STORED)
+    return client.fetch(job.id, STORED)
 
 
 def _kind_of(output: Path | None) -> str:

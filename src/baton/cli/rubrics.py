@@ -184,9 +184,9 @@ def keep_feedback(
         out=out,
         note=note,
     )
-    said = f"{counted(kept.against, 'label')} against the judge"
-    said += f", {counted(kept.fixes, 'failure')} of proven fixes: {kept.fresh} new or changed"
-    print(f"{visible_line(str(kept.file))}: {counted(kept.total, 'example')} ({said})")
+    message = f"{counted(kept.against, 'label')} against the judge"
+    message += f", {counted(kept.fixes, 'failure')} of proven fixes: {kept.fresh} new or changed"
+    print(f"{visible_line(str(kept.file))}: {counted(kept.total, 'example')} ({message})")
     return 0
 
 

@@ -92,16 +92,16 @@ def score_command(
         several times.
     """
     showing.begin()
-    asked = scoring.options(trust, rehearsal=dry_run)
-    asked["name"] = name
-    asked["config"] = config
+    options = scoring.options(trust, rehearsal=dry_run)
+    options["name"] = name
+    options["config"] = config
     work = (traces, dataset or None, evaluators or None)
     chosen: _Choice = {"out": out, "keyword": keyword, "last_failed": last_failed}
     # What the user's own code prints is not part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
             estimate = estimate_scoring(
-                *work, backend=workers.backend, workers=workers.workers, **chosen, **asked
+                *work, backend=workers.backend, workers=workers.workers, **chosen, **options
             )
         else:
             written = score_files(
@@ -111,7 +111,7 @@ def score_command(
                 workers=workers.workers,
                 jobs=jobs,
                 reports=list(reports.files().values()),
-                **asked,
+                **options,
             )
     if dry_run:
         return print_estimate(estimate, json=showing.json)

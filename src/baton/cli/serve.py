@@ -82,7 +82,7 @@ def serve(
         What this process does: receive, work (read and score what arrived), web (API and pages), or
         all. Several processes share a PostgreSQL database.
     """
-    given: dict[str, Any] = {
+    stated: dict[str, Any] = {
         "host": host,
         "port": port,
         "grpc": False if no_grpc else None,
@@ -93,7 +93,10 @@ def serve(
         "allow_run": allow_run or None,
     }
     settings, agents, folders = _named(files)
-    given |= {"agents": agents, "datasets": [*folders, *(str(each.resolve()) for each in datasets)]}
+    stated |= {
+        "agents": agents,
+        "datasets": [*folders, *(str(each.resolve()) for each in datasets)],
+    }
     if settings is None and _USUAL.exists():
         note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
     with needs_server():
@@ -101,7 +104,7 @@ def serve(
         from baton.server.settings import LiveSettings
         from baton.web.app import pages
 
-        run(LiveSettings(settings, given, note), role, note, pages)
+        run(LiveSettings(settings, stated, note), role, note, pages)
     return 0
 
 
@@ -155,21 +158,21 @@ def reread(
     id
         Only this body of the inbox. May be given several times.
     """
-    given = {"db": db, "folder": None if folder is None else str(folder)}
+    stated = {"db": db, "folder": None if folder is None else str(folder)}
     with needs_server():
         from baton.server import conversations
         from baton.server.inbox import Inbox
         from baton.server.settings import load_settings
 
-        with _store(load_settings(settings, given).store) as store:
+        with _store(load_settings(settings, stated).store) as store:
             number = None if project is None else store.project(project)
             bodies, traces = Inbox(store).reread(number, id or None), 0
             if not id:
                 with store.write() as connection:
                     traces = conversations.reread(connection, time.time(), number)
     counts = [(bodies, "body"), (traces, "trace")]
-    said = " and ".join(counted(count, what) for count, what in counts if count)
-    print(f"{said} will be read again" if said else "nothing to read again")
+    summary = " and ".join(counted(count, what) for count, what in counts if count)
+    print(f"{summary} will be read again" if summary else "nothing to read again")
     return 0
 
 
@@ -217,14 +220,14 @@ def rescore(
     folder
         The folder of its store.
     """
-    given = {"db": db, "folder": None if folder is None else str(folder)}
+    overrides = {"db": db, "folder": None if folder is None else str(folder)}
     with needs_server():
         from baton.server.rescores import projects_of, rescore_here, stand_back
         from baton.server.rescoring import Counts, RescoreRequest
         from baton.server.settings import load_settings
 
         stand_back()
-        stated = load_settings(settings, given)
+        stated = load_settings(settings, overrides)
         request = RescoreRequest(rule=rule, since=since, until=until, filter=filter)
         spec = stated.rescore_backend
         if backend is not None and backend != spec["type"]:
@@ -255,14 +258,14 @@ _TELL_EVERY = 5.0
 
 
 def _rescored(counts: Any) -> str:
-    said = [
+    parts = [
         f"{counted(counts.conversations, 'conversation')}",
         f"{counted(counts.added, 'score')} added, {counts.replaced} replaced",
     ]
     for name, why in _LEFT_OUT.items():
         if count := getattr(counts, name):
-            said.append(f"{count} {why}")
-    return "; ".join(said)
+            parts.append(f"{count} {why}")
+    return "; ".join(parts)
 
 
 _LEFT_OUT = {
@@ -402,11 +405,11 @@ def revoke_key(
 def _keys(
     settings: Path | None, db: str | None, folder: Path | None, *, new: bool = False
 ) -> Iterator[Any]:
-    given = {"db": db, "folder": None if folder is None else str(folder)}
+    stated = {"db": db, "folder": None if folder is None else str(folder)}
     with needs_server():
         from baton.server.settings import load_settings
 
-        with _store(load_settings(settings, given).store, new=new) as store:
+        with _store(load_settings(settings, stated).store, new=new) as store:
             yield store
 
 

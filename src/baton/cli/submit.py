@@ -80,8 +80,8 @@ def submit_command(
     criteria = [target for target in targets if is_kind(target, "criteria")]
     if len(criteria) > 1:
         raise InputError(f"{criteria[1]}: only one file of criteria is allowed")
-    asked = connect(server_address(server), project=project)
-    job = asked.submit(
+    client = connect(server_address(server), project=project)
+    job = client.submit(
         datasets,
         criteria=criteria[0] if criteria else None,
         recordings=[target for target in targets if target not in [*datasets, *criteria]],
@@ -94,10 +94,10 @@ def submit_command(
     )
     if not wait:
         print(job.id)
-        note(f"waiting for a worker: baton report --server {asked.url} {job.id}")
+        note(f"waiting for a worker: baton report --server {client.url} {job.id}")
         return 0
     note(f"evaluation {job.id} of {counted(len(targets), 'file')} is waiting for a worker")
-    return show_job(asked, asked.wait(job.id), showing, reports)
+    return show_job(client, client.wait(job.id), showing, reports)
 
 
 def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Reports = NONE) -> int:

@@ -41,9 +41,9 @@ def view_command(*files: str, port: Whole = 0, no_open: Flag = False) -> int:
             ]
             for problem in loaded.problems:
                 note(f"could not be read: {problem}")
-            said = " and ".join(counted(count, what) for count, what in counts if count)
+            summary = " and ".join(counted(count, what) for count, what in counts if count)
             path = "/conversations" if loaded.conversations else "/evaluations"
-            print(f"{said}: {address}{path}", flush=True)
+            print(f"{summary}: {address}{path}", flush=True)
             note("Ctrl-C ends it")
             if sys.stdout.isatty() and not no_open:
                 import webbrowser

@@ -160,9 +160,9 @@ def choose_evaluators(
         InputError: two options that contradict each other, or a found file that is not trusted.
     """
     some = [evaluators] if isinstance(evaluators, str) else evaluators
-    asked = None if some is None else list(some)
-    added = [name[1:] for name in asked or () if isinstance(name, str) and name.startswith("+")]
-    if asked is not None and added and len(added) == len(asked):
+    requested = None if some is None else list(some)
+    added = [name[1:] for name in requested or () if isinstance(name, str) and name.startswith("+")]
+    if requested is not None and added and len(added) == len(requested):
         plan = choose_evaluators(
             dataset,
             make,
@@ -179,7 +179,7 @@ def choose_evaluators(
             f"{option('evaluators')}: `+` adds to the evaluators of cases or the config, a name "
             "without it replaces them: use one form"
         )
-    evaluators = asked
+    evaluators = requested
     if evaluators is not None and criteria is not None:
         both = f"{option('evaluators')} and {option('criteria')}"
         raise InputError(f"{both} both say what to score: give one")

@@ -77,10 +77,10 @@ def _repository(folder: Path) -> _Repository | None:
         own = tree / ".git"
         if own.is_file():
             # A worktree or a submodule: the file says where its directory is.
-            said = _text(own)
-            if not said.startswith("gitdir:"):
+            text = _text(own)
+            if not text.startswith("gitdir:"):
                 return None
-            own = (tree / said.removeprefix("gitdir:").strip()).resolve()
+            own = (tree / text.removeprefix("gitdir:").strip()).resolve()
         elif not own.is_dir():
             continue
         shared = own / "commondir"
@@ -90,10 +90,10 @@ def _repository(folder: Path) -> _Repository | None:
 
 
 def _head(repository: _Repository) -> str | None:
-    said = _text(repository.own / "HEAD").strip()
-    if _COMMIT.fullmatch(said):
-        return said
-    ref = _REF.fullmatch(said)
+    text = _text(repository.own / "HEAD").strip()
+    if _COMMIT.fullmatch(text):
+        return text
+    ref = _REF.fullmatch(text)
     if ref is None or ".." in ref[1]:
         return None
     for folder in (repository.own, repository.common):
@@ -137,10 +137,10 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
             "GIT_INDEX_FILE": str(index),
         }
         words = ("status", "--porcelain", "-z", "--untracked-files=no", "--ignore-submodules=all")
-        told = _git(program, environment, repository.tree, *words, "--no-renames")
-        if told is None:
+        output = _git(program, environment, repository.tree, *words, "--no-renames")
+        if output is None:
             return None
-        changed = [entry for entry in told.split("\0") if entry]
+        changed = [entry for entry in output.split("\0") if entry]
         if not changed:
             return False
         # Without its filter, a git-lfs file looks changed. A change of another file is certain, and
@@ -148,7 +148,7 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
         if any(entry[0] != " " for entry in changed):
             return True
         paths = [entry[3:] for entry in changed]
-        told = _git(
+        output = _git(
             program,
             environment,
             repository.tree,
@@ -158,9 +158,9 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
             "filter",
             asked="\0".join(paths),
         )
-        if told is None:
+        if output is None:
             return None
-        filters = told.split("\0")[2::3]
+        filters = output.split("\0")[2::3]
         return True if any(each in ("unspecified", "unset") for each in filters) else None
 
 
@@ -183,7 +183,7 @@ def _apart_from(repository: _Repository, commit: str, own: Path) -> dict[str, st
     lines += [f"{name} = {value}" for (part, name), value in kept.items() if part == "extensions"]
     (own / "config").write_text("\n".join([*lines, ""]), encoding="ascii")
     return {
-        **{name: told for name, told in os.environ.items() if not name.startswith("GIT_")},
+        **{name: setting for name, setting in os.environ.items() if not name.startswith("GIT_")},
         "GIT_DIR": str(own),
         "GIT_WORK_TREE": str(repository.tree),
         "GIT_OBJECT_DIRECTORY": str(repository.common / "objects"),
@@ -234,8 +234,8 @@ class Branching:
     def at_head(self, path: Path) -> Blob | None:
         """Return a file of the commit that is checked out; ``path`` starts at the tree's root."""
         with self._apart() as environment:
-            told = self._run(environment, "ls-tree", "-z", self.commit, "--", path.as_posix())
-            entry = told.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            output = self._run(environment, "ls-tree", "-z", self.commit, "--", path.as_posix())
+            entry = output.rstrip(b"\0").decode("utf-8", "surrogateescape")
             if not entry:
                 return None
             mode, kind, blob = entry.split("\t", 1)[0].split(" ")
@@ -284,16 +284,16 @@ class Branching:
         """Return the author, from the user's settings or the repository's; else Baton."""
         who = {}
         for key, other in (("name", "Baton"), ("email", "baton@localhost")):
-            said = ""
+            value = ""
             for place in ("--global", f"--file={self._repository.common / 'config'}"):
                 try:
-                    found = self._run(dict(os.environ), "config", place, "--get", f"user.{key}")
+                    output = self._run(dict(os.environ), "config", place, "--get", f"user.{key}")
                 except InputError:
                     continue  # it is not set there
-                said = found.decode("utf-8", "replace").strip() or said
+                value = output.decode("utf-8", "replace").strip() or value
             for role in ("AUTHOR", "COMMITTER"):
                 own = os.environ.get(f"GIT_{role}_{key.upper()}")
-                who[f"GIT_{role}_{key.upper()}"] = own or said or other
+                who[f"GIT_{role}_{key.upper()}"] = own or value or other
         return who
 
     @contextmanager
@@ -328,8 +328,8 @@ class Branching:
         except (OSError, subprocess.SubprocessError) as error:
             raise InputError(f"git cannot be run: {error}") from None
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-            raise InputError(f"git {words[0]}: {said or 'failed'}")
+            message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+            raise InputError(f"git {words[0]}: {message or 'failed'}")
         return done.stdout
 
 

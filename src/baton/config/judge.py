@@ -133,9 +133,13 @@ def read_judge(
     # Where verdicts are kept: a path below the config's folder, or false for nowhere.
     cache: Path | None = CACHE
     if "cache" in options:
-        said = options.pop("cache")
-        cache = Path(document.file).parent / said if isinstance(said, str) and said else None
-        if cache is None and said is not False and said is not None:
+        cache_option = options.pop("cache")
+        cache = (
+            Path(document.file).parent / cache_option
+            if isinstance(cache_option, str) and cache_option
+            else None
+        )
+        if cache is None and cache_option is not False and cache_option is not None:
             message = "has to be the path of a file, or `false`: verdicts are not kept"
             problems.append(document.problem_at(("judge", "cache"), message))
     settings = _check(document, ("judge",), options, None, problems)

@@ -97,9 +97,9 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
             Problem(path="gate.for", message=f"the thresholds are not for this {line}")
             for line in others
         )
-    asked = gate.regression
-    if asked is not None and not lacks_baseline(asked.baseline, gate.folder):
-        open_side(asked.baseline, gate.folder)
+    regression = gate.regression
+    if regression is not None and not lacks_baseline(regression.baseline, gate.folder):
+        open_side(regression.baseline, gate.folder)
 
 
 def _version(provider: str) -> str:

@@ -239,8 +239,8 @@ def _whole(
     description = (head or {}).get("description")
     written = TARGETS[to].file(Head(dataset.name, description or None), cases)
     if is_carried and head:
-        said = {snake(key) for key, item in head.items() if item is not None}
-        rest = {key: item for key, item in written.items() if key not in said}
+        values = {snake(key) for key, item in head.items() if item is not None}
+        rest = {key: item for key, item in written.items() if key not in values}
         return {**{snake(key): item for key, item in head.items()}, **rest}
     for each in heads:
         for key, item in (each or {}).items():

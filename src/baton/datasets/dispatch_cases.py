@@ -312,8 +312,10 @@ def turns_of(dispatch: DispatchCase) -> list[ExpectedTurn]:
     shares_history = call.prompt is None and call.kind == "transfer"
     if dispatch.form == "child" and not shares_history:
         return [ExpectedTurn(input=call.prompt or Content())]
-    said = [each.text for each in dispatch.context if each.role == "user" and each.text is not None]
-    turn = ExpectedTurn(input=Content(text=said[-1]) if said else Content())
+    texts = [
+        each.text for each in dispatch.context if each.role == "user" and each.text is not None
+    ]
+    turn = ExpectedTurn(input=Content(text=texts[-1]) if texts else Content())
     if dispatch.form == "integration":
         turn.response_contains = expected.follow_through
     elif dispatch.form == "decision" and expected.to is not None:

@@ -47,14 +47,16 @@ def draft_case(trace: Trace) -> dict[str, Any]:
 
 def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
     """Convert a turn to one of a case; ``asked`` are the facts that the user has stated so far."""
-    said = turn.input.plain() if turn.input is not None else ""
-    spec: dict[str, Any] = {"input": said or _NO_INPUT}
+    text = turn.input.plain() if turn.input is not None else ""
+    spec: dict[str, Any] = {"input": text or _NO_INPUT}
     # An answer without any word says nothing, such as a mask (`***`).
     answer = turn.output.text if turn.output is not None else None
     if answer is not None and (not answer or _WORD.search(answer)):
         spec["response"] = answer
-    told = _facts(answer or "")
-    if facts := [fact for fact in _of_results(trace, turn) if fact in told and fact not in asked]:
+    answer_facts = _facts(answer or "")
+    if facts := [
+        fact for fact in _of_results(trace, turn) if fact in answer_facts and fact not in asked
+    ]:
         spec["response_contains"] = facts[:_MOST]
     agents = agent_chain(trace, turn)
     if agents:

@@ -56,22 +56,22 @@ def chosen_cases(choice: str, folder: Path = Path()) -> list[Case]:
     cases = load_dataset(dataset)
     if ids is None:
         return list(cases)[:number]
-    found: dict[str, list[Case]] = {name: [] for name in ids}
+    chosen: dict[str, list[Case]] = {name: [] for name in ids}
     for case in cases:
-        if case.id in found:
-            found[case.id].append(case)
-    wrong = [name for name in found if len(found[name]) != 1]
+        if case.id in chosen:
+            chosen[case.id].append(case)
+    wrong = [name for name in chosen if len(chosen[name]) != 1]
     if wrong:
         raise InputError(
             Problem(
                 file=str(dataset),
                 message=f"several cases `{name}`: name the file that is meant"
-                if found[name]
+                if chosen[name]
                 else f"no case `{name}`; {suggestion(name, cases.ids)}",
             )
             for name in wrong
         )
-    return [found[name][0] for name in ids[:number]]
+    return [chosen[name][0] for name in ids[:number]]
 
 
 def _stated(file: Path) -> tuple[Document, Choice] | None:
@@ -144,9 +144,9 @@ def _names(agents: object) -> Sequence[str]:
 
 def _before(case: Case) -> list[str]:
     if case.dispatch is not None:
-        said = [each for each in case.dispatch.context if each.text]
-        asked = [place for place, each in enumerate(said) if each.role == "user"]
-        earlier = said[: asked[-1]] if asked else []
+        messages = [each for each in case.dispatch.context if each.text]
+        questions = [place for place, each in enumerate(messages) if each.role == "user"]
+        earlier = messages[: questions[-1]] if questions else []
         return [f"{each.agent or each.role}: {each.text}" for each in earlier]
     lines = []
     for turn in case.turns[:-1]:

@@ -135,14 +135,14 @@ def labels_of(dataset: Dataset) -> list[Label]:
     """Return the labels of cases, each named ``RUBRIC`` or ``RUBRIC/SUBJECT``."""
     labels: list[Label] = []
     for case in dataset:
-        for name, said in case.labels.items():
+        for name, value in case.labels.items():
             rubric, _, subject = name.partition("/")
             labels.append(
                 Label(
                     rubric=rubric,
                     case=case.id,
                     subject=subject or None,
-                    value=said,
+                    value=value,
                     where=case.where or Location(file=dataset.name),
                 )
             )

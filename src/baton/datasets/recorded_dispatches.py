@@ -65,25 +65,25 @@ def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
     return f"no dispatch `{dispatch_id}`; {hint}"
 
 
-def find_dispatch(asked: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]:
+def find_dispatch(wanted: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch]:
     """Find one dispatch by its id, or by ``TRACE/ID`` if several traces have the id.
 
     Raises:
         InputError: there is none, or several.
     """
-    found = [
+    matches = [
         (trace, made)
         for trace in traces
         for turn in trace.turns
         for made in turn.dispatches
-        if asked in (made.id, f"{trace.id}/{made.id}")
+        if wanted in (made.id, f"{trace.id}/{made.id}")
     ]
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise InputError(no_dispatch(asked, traces))
-    listed = ", ".join(f"`{trace.id}/{asked}`" for trace, _ in found[:5])
-    raise InputError(f"{len(found)} traces have a dispatch `{asked}`: name one, as {listed}")
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise InputError(no_dispatch(wanted, traces))
+    listed = ", ".join(f"`{trace.id}/{wanted}`" for trace, _ in matches[:5])
+    raise InputError(f"{len(matches)} traces have a dispatch `{wanted}`: name one, as {listed}")
 
 
 def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:
@@ -164,7 +164,7 @@ def part_of(trace: Trace, dispatch: Dispatch, around: int) -> Trace:
             for place, turn in enumerate(whole.turns)
             if abs(place - here) <= around or _gets_back(turn, group)
         }
-        sayings = {id_: _text_of(said) for id_, said in index.sayings.items()}
+        sayings = {id_: _text_of(saying) for id_, saying in index.sayings.items()}
     turns = [turn if turn.id in kept else _words_of(turn) for turn in whole.turns]
     if len(kept) < len(turns):
         _let_go(turns, sayings)
@@ -255,8 +255,8 @@ def _context(
     )
     if sender is not None and starts and alone:
         # It started with an empty history: its prompt is all that it had.
-        told = sender.input or next((d.prompt for d in starts if d.prompt is not None), None)
-        return [*_user(told), *before]
+        request = sender.input or next((d.prompt for d in starts if d.prompt is not None), None)
+        return [*_user(request), *before]
     earlier = record.turns[: record.turns.index(turn)]
     messages: list[Message] = []
     for each in earlier:
@@ -277,8 +277,8 @@ def _on_the_way(record: Trace, turn: Turn, sender: AgentRun) -> list[AgentRun]:
 
 def _of_turn(record: Trace, turn: Turn) -> list[Message]:
     if not known(record, turn, "runs"):
-        said = turn.output.plain() if turn.output is not None else None
-        return [] if not said else [Message(role="agent", text=said)]
+        answer = turn.output.plain() if turn.output is not None else None
+        return [] if not answer else [Message(role="agent", text=answer)]
     return [message for node in turn_tree(record, turn) for message in _of_run(record, node.run)]
 
 
@@ -411,21 +411,23 @@ def _child(record: Trace, dispatch: Dispatch) -> MadeRun | None:
 def _given(record: Trace, run: AgentRun) -> Iterator[str]:
     sayings = index_of(record).sayings
     for ref in run.context or ():
-        said = None if ref.id is None else sayings.get(ref.id)
-        yield (ref.text or "") if said is None else _text_of(said)
+        saying = None if ref.id is None else sayings.get(ref.id)
+        yield (ref.text or "") if saying is None else _text_of(saying)
 
 
-def _text_of(said: Content | Step) -> str:
+def _text_of(saying: Content | Step) -> str:
     """Return the text that a reference of ``AgentRun.context`` points to."""
-    if isinstance(said, Content):
-        return said.plain()
-    if isinstance(said, Said):
-        return said.content.plain()
-    if not isinstance(said, ToolCall):
+    if isinstance(saying, Content):
+        return saying.plain()
+    if isinstance(saying, Said):
+        return saying.content.plain()
+    if not isinstance(saying, ToolCall):
         return ""
-    called = msgspec.json.encode(said.arguments).decode() if said.arguments is not None else ""
+    called = msgspec.json.encode(saying.arguments).decode() if saying.arguments is not None else ""
     return "\n".join(
-        part for part in (said.name, called, said.result.plain() if said.result else "") if part
+        part
+        for part in (saying.name, called, saying.result.plain() if saying.result else "")
+        if part
     )
 
 
@@ -501,9 +503,9 @@ class _Written:
         return turns
 
     def _turn(self, number: int, message: Message) -> Turn:
-        said = None if message.text is None else Content(text=message.text)
+        content = None if message.text is None else Content(text=message.text)
         # The messages of one agent do not show whether others were running as well.
-        return Turn(id=f"turn{number}", input=said, unknown=["dispatches", "state"])
+        return Turn(id=f"turn{number}", input=content, unknown=["dispatches", "state"])
 
     def _run(self, turn: Turn, agent: str, *unknown: str) -> AgentRun:
         self.runs += 1

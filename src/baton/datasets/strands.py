@@ -85,9 +85,9 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
             if not isinstance(name, str):
                 message = "a step is the name of a tool or node, or an object with `name`"
                 raise InputError(document.problem_at(("expected_trajectory", place), message))
-            given = step.get("input") if isinstance(step, dict) else None
+            value = step.get("input") if isinstance(step, dict) else None
             calls.append(
-                ExpectedToolCall(name=name, arguments=given if isinstance(given, dict) else None)
+                ExpectedToolCall(name=name, arguments=value if isinstance(value, dict) else None)
             )
         called = [call.name for call in calls]
         if turn.interactions or names.are_agents(called):
@@ -108,8 +108,8 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
             raise InputError(document.problem_at(("state",), message)) from None
     name = wire.name
     if not name:  # its text is its name
-        said = msgspec.json.encode(document.value(), order="deterministic")
-        name = f"case-{hashlib.sha256(said).hexdigest()[:8]}"
+        encoded = msgspec.json.encode(document.value(), order="deterministic")
+        name = f"case-{hashlib.sha256(encoded).hexdigest()[:8]}"
     return Case(
         id=name,
         turns=[turn],

@@ -131,8 +131,8 @@ def _message(role: str, content: Content | None) -> dict[str, Any] | None:
 
 def _made(class_: str, value: dict[str, Any]) -> Any:
     module = sys.modules.get(_MODULES[class_])
-    found = getattr(module, class_, None)
-    return _plain(value) if found is None else found.model_validate(value)
+    attribute = getattr(module, class_, None)
+    return _plain(value) if attribute is None else attribute.model_validate(value)
 
 
 def _plain(value: Any, free: bool = False) -> Any:
@@ -234,11 +234,11 @@ def _taken(function: Callable[..., Any]) -> int:
 
 def _awaited(answer: Any) -> Any:
     """Await the result in a separate event loop, as one may already be running here."""
-    found: list[Any] = []
+    results: list[Any] = []
     raised: list[BaseException] = []
 
     async def wait() -> None:
-        found.append(await answer)
+        results.append(await answer)
 
     def work() -> None:
         try:
@@ -251,4 +251,4 @@ def _awaited(answer: Any) -> Any:
     thread.join()
     if raised:
         raise raised[0]
-    return found[0]
+    return results[0]

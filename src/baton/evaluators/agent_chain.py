@@ -282,10 +282,10 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
                     for one in first.stated
                 ]
             )
-            said = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"
-            said += f"; the turn {first.trouble}" if first.trouble else ""
+            text = f"turn {first.index + 1}: expected {stated}, got {_arrow(first.actual)}"
+            text += f"; the turn {first.trouble}" if first.trouble else ""
             more = f"; {len(wrong)} of {len(matches)} turns differ" if len(matches) > 1 else ""
-            says = said + more
+            says = text + more
         failed = not passes(average, self.threshold)
         is_broken = any(match.broken for match in wrong)
         details = AgentChainDetails(

@@ -229,10 +229,10 @@ class BaseEvaluator(
         cls, name: str | None, options: Mapping[str, Any], path: Sequence[str] = ("config",)
     ) -> Self:
         """Create an evaluator from plain-data options found at ``path``. Raises InputError."""
-        given = cls.respelled(options)
-        if "name" not in given:
+        values = cls.respelled(options)
+        if "name" not in values:
             try:
-                return msgspec.convert({**given, "name": name or cls.type}, cls)
+                return msgspec.convert({**values, "name": name or cls.type}, cls)
             except InputError as error:
                 problems = [
                     msgspec.structs.replace(each, path=".".join(filter(None, (*path, each.path))))
@@ -241,9 +241,9 @@ class BaseEvaluator(
                 raise InputError(problems) from None
             except msgspec.ValidationError:
                 pass
-        faults = explain(given, options_of(cls), tuple(path))
+        faults = explain(values, options_of(cls), tuple(path))
         if not faults:  # each option is valid, but they contradict each other
-            faults = explain({**given, "name": cls.type}, cls, tuple(path))
+            faults = explain({**values, "name": cls.type}, cls, tuple(path))
         raise InputError(Problem(path=path_text(f.path), message=f.message) for f in faults)
 
     @classmethod
@@ -329,8 +329,8 @@ class BaseEvaluator(
     def option_details(self) -> dict[str, Any]:
         """Return the options as plain data, as results state them. Options left out are omitted."""
         names, values_of = _options_of(self.__class__)
-        given = zip(names, values_of(self), strict=True)
-        return {name: value for name, value in given if value is not None}
+        pairs = zip(names, values_of(self), strict=True)
+        return {name: value for name, value in pairs if value is not None}
 
     def _given(self) -> dict[str, Any]:
         names, values_of = _options_of(self.__class__)
@@ -537,10 +537,10 @@ def not_played(trace: Trace, case: Case) -> str | None:
     played = len(trace.turns)
     if played >= len(case.turns):
         return None
-    said = f"{played} of {len(case.turns)} planned turns were played"
+    message = f"{played} of {len(case.turns)} planned turns were played"
     if played and case.turns[played].new_session:
-        said += f"; turn {played + 1} opens a new session, which is not in this trace"
-    return said
+        message += f"; turn {played + 1} opens a new session, which is not in this trace"
+    return message
 
 
 def nothing_to_judge(trace: Trace, what: str) -> Unscored:
@@ -656,8 +656,8 @@ class DispatchEvaluator(BaseEvaluator, frozen=True, kw_only=True):
                 wanted = self.agents
                 meant = wanted is None or any(name in wanted for name in names)
                 sure = self.order or dispatch.basis != "order"
-                asked = context.only is None or dispatch.id in context.only
-                if dispatch.kind == "return" or not meant or not asked:
+                is_wanted = context.only is None or dispatch.id in context.only
+                if dispatch.kind == "return" or not meant or not is_wanted:
                     continue
                 if not sure:
                     by_order += 1
@@ -744,8 +744,8 @@ class RunEvaluator(BaseEvaluator, frozen=True, kw_only=True):
         if scores:
             return scores
         trouble = nothing_to_judge(trace, self.nothing)
-        said = self.nothing if trouble.status == "skipped" else trouble.reason
-        return [self.unscored(trouble.status, said)]
+        text = self.nothing if trouble.status == "skipped" else trouble.reason
+        return [self.unscored(trouble.status, text)]
 
     @abstractmethod
     def answer(

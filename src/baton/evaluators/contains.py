@@ -62,9 +62,9 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Return one score for the trace."""
         wrong = [row for row in turns if row.score < 1]
-        said = reason(turns, wrong, "the answer is as it has to be")
+        text = reason(turns, wrong, "the answer is as it has to be")
         details = answer_details(turns, 1.0)
-        return [self.scored(turns[0].score, said, details, evidence(wrong))]
+        return [self.scored(turns[0].score, text, details, evidence(wrong))]
 
 
 class Contains(LastAnswerEvaluator, frozen=True, kw_only=True):

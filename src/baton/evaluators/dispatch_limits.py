@@ -108,7 +108,7 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
             list(_of_turn(trace, turn, f"turn {number}: ", self, context))
             for number, turn in enumerate(trace.turns, 1)
         ]
-        measures = [measure for found in by_turn for measure in found]
+        measures = [measure for findings in by_turn for measure in findings]
         measures += _of_case(trace, self, context)
         agents = agent_costs(trace, self.max_agent_cost_usd or {}, context)
         measures += agents

@@ -127,11 +127,11 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         def doubt(one: ExpectedDispatch) -> str | None:
             return None if decided else not_recorded or _unsure(trace, turn, one, sent, context)
 
-        found = pair_up(expected, sent, look, doubt)
+        pairing = pair_up(expected, sent, look, doubt)
         wanted = [one.to for one in expected]
-        for met in found.met:
+        for met in pairing.met:
             yield from self._met(pair, met)
-        for wrong in found.wrong:
+        for wrong in pairing.wrong:
             to, actual = wrong.expected.to, wrong.sent.name_among(wanted)
             says = f"expected a dispatch to `{to}`, but it went to `{actual}`"
             sender = wrong.sent.dispatch.from_agent
@@ -153,15 +153,15 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
                 faults=[("wrong_target", says)],
                 fix=fix,
             )
-        for one in found.unmet:
+        for one in pairing.unmet:
             others = [f"`{each.name_among(wanted)}`" for each in sent if each.counted]
             there = f"those made went to {', '.join(others)}" if others else "none was made"
             says = f"no dispatch to `{one.to}`; {there}"
             fault = ("under_delegation", says)
             yield self._about(pair, 0.0, says, one, None, (one.to, None), [fault])
-        for one, why in found.unsure:
+        for one, why in pairing.unsure:
             yield self._unsure(pair, one, why)
-        surplus = [] if self.allow_extra else found.surplus
+        surplus = [] if self.allow_extra else pairing.surplus
         for each in surplus:
             sender, actual = each.dispatch.from_agent, each.name_among(wanted)
             more = "once more than" if actual in wanted else "which is not"
@@ -170,7 +170,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             fault = ("over_delegation", says)
             yield self._about(pair, 0.0, says, None, each, (None, actual), [fault])
         if not expected and not surplus:
-            allowed = len(found.surplus)
+            allowed = len(pairing.surplus)
             if not_recorded is not None and not self.allow_extra:
                 details = RoutingDetails(turn=pair.number)
                 yield self.unscored("skipped", f"turn {pair.number}: {not_recorded}", details)

@@ -73,11 +73,11 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
                 same = reading.fold(text) == reading.fold(value)
                 problems.append("" if same else f"expected {shown(value)}, got {shown(text)}")
             else:
-                found = data_of(answer)
-                if found is msgspec.UNSET:
+                data = data_of(answer)
+                if data is msgspec.UNSET:
                     problems.append(f"expected {shown(value)}, got {shown(answer.plain())}")
                 else:
-                    problems.append("; ".join(list(json_differences(value, found))[:3]))
+                    problems.append("; ".join(list(json_differences(value, data))[:3]))
         return [Row(pair.number, pair.turn, float(not each), each, {}) for each in problems]
 
     def verdict(self, turns: Sequence[list[Row]]) -> list[Score]:
@@ -85,5 +85,5 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
         rows = [row for several in turns for row in several]
         wrong = below(rows, 1.0)
         details = answer_details(rows, 1.0)
-        said = reason(rows, wrong, "the answer is the expected one")
-        return [self.scored(mean(rows), said, details, evidence(wrong))]
+        text = reason(rows, wrong, "the answer is the expected one")
+        return [self.scored(mean(rows), text, details, evidence(wrong))]

@@ -47,12 +47,12 @@ class GuardDecisions(TraceEvaluator, frozen=True, kw_only=True):
         notes = decisions_of(whole.trace)
         if not notes and not self.guarded:
             return Unscored("skipped", "no decision of a guard is recorded")
-        found = [n for n in notes if n.get("action") in self.actions or n.get("failed")]
-        details = DecisionDetails(decisions=found)
-        if not found:
+        matching = [n for n in notes if n.get("action") in self.actions or n.get("failed")]
+        details = DecisionDetails(decisions=matching)
+        if not matching:
             return whole.doubt or self.scored(1.0, "a guard let everything pass", details)
-        first = found[0]
+        first = matching[0]
         why = first.get("failed") or first.get("reason")
-        more = f"; {len(found) - 1} more" if found[1:] else ""
+        more = f"; {len(matching) - 1} more" if matching[1:] else ""
         did, rule = first.get("action") or "failed", first.get("rule") or "the guard itself"
         return self.scored(0.0, f"{did} by {rule}: {why}{more}", details)

@@ -51,21 +51,22 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
         trace = whole.trace
         limits = LoopLimits(self.rounds, self.dispatches, self.calls, frozenset(self.ignore_tools))
         answers = [loops(trace, turn, limits, whole.context.agent_names) for turn in trace.turns]
-        found = [
+        numbered = [
             (number, finding)
             for number, answer in enumerate(answers, 1)
             if isinstance(answer, list)
             for finding in answer
         ]
-        if found:
-            number, first = found[0]
-            more = f"; {len(found) - 1} more" if found[1:] else ""
+        if numbered:
+            number, first = numbered[0]
+            more = f"; {len(numbered) - 1} more" if numbered[1:] else ""
             details = LoopDetails(
                 findings=[
-                    {"turn": turn, "kind": f.kind, "says": f.says, **f.details} for turn, f in found
+                    {"turn": turn, "kind": f.kind, "says": f.says, **f.details}
+                    for turn, f in numbered
                 ]
             )
-            evidence = [each for _, finding in found for each in finding.evidence]
+            evidence = [each for _, finding in numbered for each in finding.evidence]
             return self.scored(0.0, f"turn {number}: {first.says}{more}", details, evidence)
         doubt = whole.doubt or _not_recorded(trace)
         for number, answer in enumerate(answers, 1):
@@ -86,6 +87,6 @@ def _not_recorded(trace: Trace) -> Unscored | None:
     for number, turn in enumerate(trace.turns, 1):
         if not known(trace, turn, "dispatches") or not known(trace, turn, "runs"):
             supply = "record the agents' calls and spans"
-            said = f"turn {number}: not all dispatches are recorded: {supply}"
-            return Unscored("skipped", said)
+            message = f"turn {number}: not all dispatches are recorded: {supply}"
+            return Unscored("skipped", message)
     return None

@@ -165,16 +165,16 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         value = least if sure else most
         wrong = [(turn, seen) for turn in turns for seen in turn.visits if not seen.met]
         extra = [] if self.allow_extra else [(t, run) for t in turns for run in t.extra]
-        said = f"{total} of {total} visits took place"
+        text = f"{total} of {total} visits took place"
         if wrong:
             more = f"; {total - len(wrong)} of {total} visits took place" if total > 1 else ""
-            said = f"turn {wrong[0][0].number}: {wrong[0][1].problem}{more}"
+            text = f"turn {wrong[0][0].number}: {wrong[0][1].problem}{more}"
         elif extra:
-            said = f"turn {extra[0][0].number}: `{extra[0][1].agent}` was not expected"
+            text = f"turn {extra[0][0].number}: `{extra[0][1].agent}` was not expected"
         details = InteractionsDetails(turns=[_turn_details(turn) for turn in turns])
         proof = [_evidence(turn, seen) for turn, seen in wrong]
         proof += [Evidence(ids=[run.id], quote=f"{run.agent} was not expected") for _, run in extra]
-        return [self.scored(value, said, details, proof)]
+        return [self.scored(value, text, details, proof)]
 
 
 class _Table:
@@ -288,12 +288,12 @@ def _turn_details(turn: SeenTurn) -> TurnVisits:
 
 
 def _visit_details(seen: Seen) -> Visit:
-    said = seen.fit.found if seen.fit is not None else ()
+    texts = seen.fit.found if seen.fit is not None else ()
     return Visit(
         agent=seen.visit.agent,
         met=seen.met,
         run=seen.run.id if seen.run is not None else msgspec.UNSET,
-        said=[{"text": text, "in": where} for text, where in said] or msgspec.UNSET,
+        said=[{"text": text, "in": where} for text, where in texts] or msgspec.UNSET,
         problem=msgspec.UNSET if seen.met else seen.problem,
     )
 

@@ -120,9 +120,9 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             names: list[str] = []
             if known(trace, run, "agent"):
                 names = [context.agent_names.get(name, name) for name in run_names(trace, run)]
-            said = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
+            spoken = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
             answer = run.output.plain() if run.output else ""
-            texts = said if answer in said else [*said, answer]
+            texts = spoken if answer in spoken else [*spoken, answer]
             voices.append(
                 Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
             )
@@ -194,9 +194,9 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         """Return whether each wanted text matches one of the texts, or all of them joined."""
         enough = self.match_threshold if self.match in GRADED else 1.0
         reading = self.reading
-        said = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
+        candidates = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
         return all(
-            any(passes(match_score(self.match, text, one, reading), enough) for one in said)
+            any(passes(match_score(self.match, text, one, reading), enough) for one in candidates)
             for text in wanted
         )
 
@@ -228,12 +228,12 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
                     )
             rows.append(TurnVisits(turn=turn.number, score=met / len(turn.visits), visits=visits))
         details = VisitsDetails(turns=rows)
-        said = f"{self.match}: {total} visits met"
+        summary = f"{self.match}: {total} visits met"
         if unmet:
             more = f"; {len(unmet)} of {total} visits are not met" if total > 1 else ""
-            said = f"turn {unmet[0][0].number}: {unmet[0][1].problem}{more}"
+            summary = f"turn {unmet[0][0].number}: {unmet[0][1].problem}{more}"
         proof = [
             Evidence(ids=seen.runs or [turn.turn.id], quote=quote(seen.said, 120) or seen.problem)
             for turn, seen in unmet
         ]
-        return [self.scored((total - len(unmet)) / total, said, details, proof)]
+        return [self.scored((total - len(unmet)) / total, summary, details, proof)]

@@ -75,9 +75,11 @@ class Judged(EvaluatorTraits):
         self.name = name or rubric.name
         self.options = checked(dict(options or {}), RubricOptions, ("config",))
         self.rubric = revised(rubric, self.options)
-        asked = self.options.examples
+        examples = self.options.examples
         self.examples = (
-            examples_in(asked, names_of(rubric), self.rubric.answer) if asked is not None else None
+            examples_in(examples, names_of(rubric), self.rubric.answer)
+            if examples is not None
+            else None
         )
         small = self.options.distilled
         self.distilled = distilled_in(small, self.rubric) if small is not None else None
@@ -146,8 +148,8 @@ class Judged(EvaluatorTraits):
         """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
-        given = {**msgspec.to_builtins(self.options), **override}
-        return self.__class__(self.shape, self.name, given)
+        values = {**msgspec.to_builtins(self.options), **override}
+        return self.__class__(self.shape, self.name, values)
 
     def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
         """Return a copy that shows examples from a server project, if the options request them."""
@@ -160,14 +162,14 @@ class Judged(EvaluatorTraits):
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Judge every subject of the rubric's unit. Scores without a verdict state the reason."""
-        found = self.subjects(trace, case, context)
+        wanted = self.subjects(trace, case, context)
         places = asyncio.Semaphore(AT_ONCE)
 
         async def one(subject: Subject) -> Score:
             async with places:
                 return await self.judged(subject, context)
 
-        scores = list(await asyncio.gather(*map(one, found)))
+        scores = list(await asyncio.gather(*map(one, wanted)))
         missing = not_played(trace, case) if case is not None else None
         if missing is not None and self.rubric.unit in ("turn", "trace"):
             scores.append(self.scorer.unscored("error", missing))
@@ -176,12 +178,12 @@ class Judged(EvaluatorTraits):
             return [self.scorer.unscored(nothing.status, nothing.reason)]
         if self.rubric.report == "each":
             return scores
-        return [self.scorer.mean(scores, {subject.id: subject.agent for subject in found})]
+        return [self.scorer.mean(scores, {subject.id: subject.agent for subject in wanted})]
 
     def subjects(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Subject]:
         """Return the parts of a trace to judge."""
         options = self.options
-        found = list(
+        chosen = list(
             subjects(
                 self.rubric.unit,
                 trace,
@@ -193,10 +195,10 @@ class Judged(EvaluatorTraits):
             )
         )
         if self.rubric.select == "last":
-            found = found[-1:]
+            chosen = chosen[-1:]
         if context.only is not None:
-            found = [subject for subject in found if subject.id in context.only]
-        return found
+            chosen = [subject for subject in chosen if subject.id in context.only]
+        return chosen
 
     def question(
         self, subject: Subject, answers: Mapping[str, Answer] | None = None
@@ -288,8 +290,8 @@ class Judged(EvaluatorTraits):
             worst_first=worst_first(answer, rubric.direction),
             every_sample=self.every_sample,
         )
-        found = decisions(answer, items, taken, rubric.direction)
-        verdict = verdict_of(found, items, question.sections)
+        decided = decisions(answer, items, taken, rubric.direction)
+        verdict = verdict_of(decided, items, question.sections)
         unknown = [section.name for section in question.sections if section.missing]
         details = msgspec.structs.replace(verdict.details)
         if unknown:

@@ -166,16 +166,16 @@ class Panel(EvaluatorTraits):
         """Return a copy with some options replaced. Raises InputError for a wrong option."""
         if not override:
             return self
-        given = {**msgspec.structs.asdict(self.options), **override}
-        return self.from_options(self.name, given, rubrics=self._rubrics)
+        values = {**msgspec.structs.asdict(self.options), **override}
+        return self.from_options(self.name, values, rubrics=self._rubrics)
 
     async def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:
         """Ask all models, and combine their answers about each subject."""
         members = self._members.values()
-        found = await asyncio.gather(*(one.evaluate(trace, case, context) for one in members))
+        results = await asyncio.gather(*(one.evaluate(trace, case, context) for one in members))
         return [
             self._summed(dict(zip(self._members, scores, strict=True)))
-            for scores in zip(*found, strict=True)
+            for scores in zip(*results, strict=True)
         ]
 
     @property
@@ -185,17 +185,17 @@ class Panel(EvaluatorTraits):
     def _summed(self, scores: Mapping[str, Score]) -> Score:
         """Combine the scores of all models on the same subject."""
         failed = {model: score for model, score in scores.items() if score.status == "error"}
-        asked = {
+        voters = {
             model: score
             for model, score in scores.items()
             if score.judge is not None and model not in failed
         }
-        if not asked:
+        if not voters:
             return self._as_own(next(iter(failed.values()), next(iter(scores.values()))), scores)
         rubric = self._first.rubric
         worst = worst_first(rubric.answer, rubric.direction)
         votes: dict[str, Vote] = {}
-        for model, score in asked.items():
+        for model, score in voters.items():
             label = details_of(score).label
             votes[model] = label if isinstance(label, str) else float(score.value or 0.0)
         labels = all(isinstance(vote, str) for vote in votes.values())
@@ -204,15 +204,15 @@ class Panel(EvaluatorTraits):
         ahead = ranked[0] - (ranked[1] if len(ranked) > 1 else 0)
         if failed and (not labels or ahead <= len(failed)):
             return self._as_own(next(iter(failed.values())), scores)
-        nearest = min(asked, key=lambda model: _distance(votes[model], outcome.value))
-        chosen = asked[nearest]
+        nearest = min(voters, key=lambda model: _distance(votes[model], outcome.value))
+        chosen = voters[nearest]
         value = chosen.value if labels else float(outcome.value)
         dissent = [model for model, vote in votes.items() if vote != outcome.value]
         reason = chosen.reason
         for model in dissent:
             vote = votes[model]
             words = f"`{vote}`" if isinstance(vote, str) else f"{vote:g}"
-            reason += f"; {model} says {words}: {asked[model].reason}"
+            reason += f"; {model} says {words}: {voters[model].reason}"
         details = _panel_details(chosen)
         details.votes, details.tie, details.spread = outcome.counts, outcome.tie, outcome.spread
         if dissent:
@@ -275,8 +275,8 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
     alias = entry.asked_as(options.rubric)
     own = {"model": model} if isinstance(model, str) else model
     judge = {**options.options.get("judge", {}), **own}
-    given = {**alias.presets, **alias.translate({**options.options, "judge": judge})}
-    return maker.from_options(alias.name, given)
+    values = {**alias.presets, **alias.translate({**options.options, "judge": judge})}
+    return maker.from_options(alias.name, values)
 
 
 def _name(model: str | dict[str, Any]) -> str:

@@ -73,8 +73,8 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
 @cache
 def evaluator_entries() -> tuple[Entry, ...]:
     """Return the evaluators in this package, sorted by name."""
-    found = (entry for module in module_names(__file__) for entry in _entries_of(module))
-    return tuple(sorted(found, key=lambda entry: entry.type))
+    entries = (entry for module in module_names(__file__) for entry in _entries_of(module))
+    return tuple(sorted(entries, key=lambda entry: entry.type))
 
 
 def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:

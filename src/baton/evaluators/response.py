@@ -168,13 +168,13 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         wrong = below(turns, self.threshold)
         details = answer_details(turns, self.threshold)
         names = dict.fromkeys(check["check"] for row in turns for check in row.fields["checks"])
-        said = reason(turns, wrong, f"the answer meets {', '.join(names)}")
+        text = reason(turns, wrong, f"the answer meets {', '.join(names)}")
         left_out = [each for row in wrong for each in row.fields.get("left_out", ())]
         if left_out:
             details.fix = "; ".join(_advice(each) for each in left_out[:3])
         proof = evidence(wrong)
         proof += [Evidence(ids=[each["dispatch"]], quote=each["texts"][0]) for each in left_out]
-        return [self.scored(mean(turns), said, details, proof)]
+        return [self.scored(mean(turns), text, details, proof)]
 
     def _left_out(self, pair: Pair) -> list[dict[str, Any]]:
         """List the dispatches of a turn whose result has what is missing from the answer.

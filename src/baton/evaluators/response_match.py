@@ -70,5 +70,5 @@ class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):
         wrong = below(turns, self.threshold)
         value = mean(turns)
         details = answer_details(turns, self.threshold)
-        said = reason(turns, wrong, f"ROUGE-1 F is {value:.2f}")
-        return [self.scored(value, said, details, evidence(wrong))]
+        text = reason(turns, wrong, f"ROUGE-1 F is {value:.2f}")
+        return [self.scored(value, text, details, evidence(wrong))]

@@ -75,13 +75,13 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
             if (problem := _problem(key, value, actual)) is not None
         }
         share = 1 - len(wrong) / len(expected)
-        said = f"{len(expected)} of {len(expected)} expected states match"
+        text = f"{len(expected)} of {len(expected)} expected states match"
         if wrong:
             more = f"; {len(expected) - len(wrong)} of {len(expected)} states are as expected"
-            said = next(iter(wrong.values())) + (more if len(expected) > 1 else "")
+            text = next(iter(wrong.values())) + (more if len(expected) > 1 else "")
         details = StateEqualsDetails(states={key: key not in wrong for key in expected})
         proof = [Evidence(ids=[trace.id], quote=problem) for problem in wrong.values()]
-        return self.scored(share, said, details, proof)
+        return self.scored(share, text, details, proof)
 
     def _expected(self, case: Case | None) -> dict[str, Any] | Unscored:
         key, value = self.state, self.value

@@ -107,9 +107,9 @@ def _of_fields(
 ) -> Iterator[str]:
     for key, wanted in expected.items():
         inside = f"{path}.{key}" if path else str(key)
-        found = actual.get(key, _ABSENT)
-        if found is not _ABSENT:
-            yield from differences(wanted, found, same, inside)
+        value = actual.get(key, _ABSENT)
+        if value is not _ABSENT:
+            yield from differences(wanted, value, same, inside)
         elif wanted is not None:
             yield f"`{inside}` is missing"
     if not same.allow_extra:
@@ -239,18 +239,18 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
         details = answer_details(turns, self.threshold)
         total = sum(len(row.fields["fields"]) for row in turns)
         right = f"{total} of {total} stated fields match"
-        said = reason(turns, wrong or below(turns, 1.0), right)
-        return [self.scored(mean(turns), said, details, evidence(wrong))]
+        text = reason(turns, wrong or below(turns, 1.0), right)
+        return [self.scored(mean(turns), text, details, evidence(wrong))]
 
     def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> Row | Unknown:  # noqa: ARG002
         """Compare the fields of one answer."""
         wanted = stated_object(pair.expected) or {}
-        found = data_of(pair.turn.output)
-        if found is NOTHING and not tells_data(trace, pair.turn):
+        data = data_of(pair.turn.output)
+        if data is NOTHING and not tells_data(trace, pair.turn):
             return Unknown(_NOT_RECORDED)
-        if not isinstance(found, dict):
-            if found is not NOTHING:
-                problem = f"the structured answer is {shown(found)}, not an object"
+        if not isinstance(data, dict):
+            if data is not NOTHING:
+                problem = f"the structured answer is {shown(data)}, not an object"
             else:
                 problem = "no structured answer" if pair.turn.output else no_answer(pair.turn)
             fields = {"fields": dict.fromkeys(wanted, False)}
@@ -258,9 +258,9 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
         wrong = {
             key: problems
             for key in wanted
-            if (problems := list(differences(_only(key, wanted), _only(key, found), self.same)))
+            if (problems := list(differences(_only(key, wanted), _only(key, data), self.same)))
         }
-        extra = [] if self.allow_extra else [key for key in found if key not in wanted]
+        extra = [] if self.allow_extra else [key for key in data if key not in wanted]
         problems = [problem for several in wrong.values() for problem in several]
         problems += [f"`{key}` is not expected" for key in extra]
         met = len(wanted) - len(wrong)

@@ -67,8 +67,8 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
             "input": self.max_input,
             "output": self.max_output,
         }
-        asked = [kind for kind, limit in limits.items() if limit is not None]
-        doubt = whole.doubt or _unknown(usage, counts, asked)
+        kinds = [kind for kind, limit in limits.items() if limit is not None]
+        doubt = whole.doubt or _unknown(usage, counts, kinds)
         figures = [
             Figure(
                 limit, count, f"{'at least ' if doubt else ''}{_words(kind, count)}", f"{limit:,}"
@@ -97,7 +97,7 @@ class Tokens(TraceEvaluator, frozen=True, kw_only=True):
 
 
 def _unknown(
-    usage: Usage | None, counts: dict[str, int | None], asked: list[str]
+    usage: Usage | None, counts: dict[str, int | None], kinds: list[str]
 ) -> Unscored | None:
     """Return which of the requested full counts is unknown."""
     if usage is None or counts["total"] is None:
@@ -105,10 +105,10 @@ def _unknown(
         return Unscored("skipped", f"the trace records no tokens: {supply}")
     not_recorded = [kind for kind in ("input", "output") if counts[kind] is None]
     for kind in not_recorded:
-        if kind in asked or "total" in asked:
+        if kind in kinds or "total" in kinds:
             return Unscored("skipped", f"the trace records no {kind} tokens: record them")
     if not usage.complete:
-        least = ", ".join(f"at least {_words(kind, counts[kind] or 0)}" for kind in asked)
+        least = ", ".join(f"at least {_words(kind, counts[kind] or 0)}" for kind in kinds)
         return Unscored("skipped", f"{least}; some requests reported no usage: record all of it")
     return None
 

@@ -461,9 +461,9 @@ def _elsewhere(
 ) -> dict[str, str]:
     """Return the expected tools that only agents outside the scope called, each with an agent."""
     called = {call.name for call in scope.calls}
-    found = {}
+    owners = {}
     for tool in {call.name: None for call in wanted if call.name not in called}:
         agents = callers_beyond(scope, trace, pair.turn, tool, context.agent_names)
         if agents:
-            found[tool] = agents[0]
-    return found
+            owners[tool] = agents[0]
+    return owners

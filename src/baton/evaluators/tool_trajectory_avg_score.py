@@ -98,13 +98,13 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     @classmethod
     def respelled(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         """Accept the spellings of ADK: camelCase, any case, ``in-order``, and 0, 1 and 2."""
-        found = {_CAMEL.get(name, name): value for name, value in options.items()}
-        way = found.get("match_type")
+        values = {_CAMEL.get(name, name): value for name, value in options.items()}
+        way = values.get("match_type")
         if isinstance(way, str):
-            found["match_type"] = way.strip().upper().replace("-", "_").replace(" ", "_")
+            values["match_type"] = way.strip().upper().replace("-", "_").replace(" ", "_")
         elif isinstance(way, int | float) and way in (0, 1, 2):
-            found["match_type"] = _NUMBERED[int(way)]
-        return found
+            values["match_type"] = _NUMBERED[int(way)]
+        return values
 
     def stating(self, turn: ExpectedTurn) -> bool:  # noqa: ARG002
         """Select every turn. A turn that states no calls expects none."""

@@ -91,15 +91,15 @@ def unpriced(trace: Trace, default_model: str | None = None) -> list[str]:
     """
     if trace.usage is not None and trace.usage.cost_usd is not None:
         return []
-    found = [
+    models = [
         model_of(trace, run, default_model) or UNNAMED
         for turn in trace.turns
         for run in turn.runs
         if run.usage is not None and run.usage.cost_usd is None and token_count(run.usage)
     ]
     if unassigned_usage(trace) is not None:
-        found.append(sole_model(trace, default_model) or UNNAMED)
-    return list(dict.fromkeys(found))
+        models.append(sole_model(trace, default_model) or UNNAMED)
+    return list(dict.fromkeys(models))
 
 
 def model_of(trace: Trace, run: AgentRun, default: str | None = None) -> str | None:
@@ -243,14 +243,14 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
     """Measure the cost of all dispatches to each limited agent. A run below two counts once."""
     issued = [d for turn in trace.turns for d in turn.dispatches if d.kind != "return"]
     hidden = any(not known(trace, turn, "dispatches") for turn in trace.turns)
-    found = []
+    costs = []
     for agent, limit in limits.items():
         to_agent = [d for d in issued if agent in (d.to_agent, context.agent_names.get(d.to_agent))]
         cost, missing = _cost(trace, to_agent)
         not_recorded = f"what `{agent}` cost is not known: {_SUPPLY_COSTS}" if missing else None
         if hidden:
             not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
-        found.append(
+        costs.append(
             Measure(
                 option=f"max_agent_cost_usd {agent}",
                 limit=limit,
@@ -261,7 +261,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
                 most=dollars(limit),
             )
         )
-    return found
+    return costs
 
 
 def _cost(trace: Trace, dispatches: Sequence[Dispatch]) -> tuple[float, bool]:

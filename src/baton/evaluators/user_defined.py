@@ -227,18 +227,18 @@ def own_evaluator(
     Raises:
         InputError: the object does not exist, is not an evaluator, or refuses its options.
     """
-    found = load_function(target, folder)
-    if inspect.isclass(found) and hasattr(found, "with_options"):
-        if issubclass(found, BaseEvaluator):
-            return found.from_options(name or target, options)
-        made = _made(target, found, {"name": name or target, "options": dict(options)})
+    function = load_function(target, folder)
+    if inspect.isclass(function) and hasattr(function, "with_options"):
+        if issubclass(function, BaseEvaluator):
+            return function.from_options(name or target, options)
+        made = _made(target, function, {"name": name or target, "options": dict(options)})
         if not isinstance(made, Evaluator):
             needed = "`name`, `type`, `version`, `unit`, `evaluate` and `with_options`"
             raise InputError(f"`{target}` is not an evaluator: it needs {needed}")
         return made
-    if inspect.isclass(found) and not callable(getattr(found, "evaluate", None)):
+    if inspect.isclass(function) and not callable(getattr(function, "evaluate", None)):
         raise InputError(f"`{target}` has no method `evaluate(trace, case, context)`")
-    return OwnEvaluator(name or target, target, found, options)
+    return OwnEvaluator(name or target, target, function, options)
 
 
 def _made(target: str, class_: type[Any], options: Mapping[str, Any]) -> Any:
@@ -262,7 +262,7 @@ def _positional(function: Callable[..., Any]) -> int:
 
     A parameter with a default value is an option, unless it has the name of one of the three.
     """
-    found = 0
+    count = 0
     for parameter in _parameters(function):
         if parameter.kind is parameter.VAR_POSITIONAL:
             return _GIVEN
@@ -270,8 +270,8 @@ def _positional(function: Callable[..., Any]) -> int:
             option = parameter.default is not parameter.empty
             if option and parameter.name not in ("trace", "case", "context"):
                 break
-            found += 1
-    return min(found, _GIVEN)
+            count += 1
+    return min(count, _GIVEN)
 
 
 def _check_options(function: Callable[..., Any], given: int, options: Mapping[str, Any]) -> None:

@@ -111,14 +111,14 @@ class Endpoint:
 
 
 def _refusal(url: str, error: Refused) -> BatonError:
-    said = str(error).removeprefix("POST ")
+    message = str(error).removeprefix("POST ")
     if error.status in (401, 403):
-        return InputError(f"{said}; give other headers by {option('headers_from')}")
+        return InputError(f"{message}; give other headers by {option('headers_from')}")
     if error.status in (404, 405) and url.endswith("logs"):
         only = option("only", "spans")
-        return InputError(f"{said}; it takes no log records, which results are: {only}")
+        return InputError(f"{message}; it takes no log records, which results are: {only}")
     if error.status == 415:
-        return InputError(f"{said}; try another {option('encoding')}")
+        return InputError(f"{message}; try another {option('encoding')}")
     return NotDelivered(error.with_attempts().removeprefix("POST "))
 
 
@@ -314,8 +314,8 @@ class _ToEndpoint:
             return  # the status says delivered; many stores answer with other text
         if count:
             what = "spans" if signal == "traces" else "results"
-            said = f": {reason}" if reason else ""
-            raise NotDelivered(f"{self._endpoint.url} refused {count} {what}{said}")
+            suffix = f": {reason}" if reason else ""
+            raise NotDelivered(f"{self._endpoint.url} refused {count} {what}{suffix}")
 
 
 def _need_proto() -> None:

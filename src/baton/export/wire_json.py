@@ -104,10 +104,10 @@ def rejected_of(signal: Signal, answer: bytes) -> tuple[int, str]:
         ValueError: the answer is not a JSON object.
     """
     try:
-        given = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
+        decoded = msgspec.json.decode(answer, type=dict[str, object]) if answer.strip() else {}
     except RecursionError as error:
         raise ValueError("the answer is nested too deep") from error
-    partial = given.get("partialSuccess")
+    partial = decoded.get("partialSuccess")
     if not isinstance(partial, dict):
         return 0, ""
     key = "rejectedSpans" if signal == "traces" else "rejectedLogRecords"

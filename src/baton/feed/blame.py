@@ -134,7 +134,7 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         if each.id not in faulty and each.status == "completed":
             edge = each.from_agent, each.to_agent
             last_good[edge] = max(order_of(each), last_good.get(edge, -1))
-    found: dict[tuple[str, str], tuple[int, bool, Suspect]] = {}
+    suspects: dict[tuple[str, str], tuple[int, bool, Suspect]] = {}
     seen: set[tuple[str | None, str | None, str | None, int]] = set()
     for failure in faults:
         # Faults of one score share their evidence: the first of each kind is enough.
@@ -144,7 +144,7 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         seen.add(of)
         made = dispatches.get(failure.dispatch or "")
         suspect = _suspect(failure, made, places, handed)
-        if suspect is None or (suspect.step, suspect.fault) in found:
+        if suspect is None or (suspect.step, suspect.fault) in suspects:
             continue
         done_again = False
         # A loop, or an unused result, is not repaired by a repetition.
@@ -153,8 +153,8 @@ def proven(trace: Trace, failures: Sequence[Failure]) -> tuple[list[Suspect], li
         order = places[suspect.step].order
         if suspect.fault in _SAID:
             order = places[_last_of(places[suspect.step].run)].order
-        found[suspect.step, suspect.fault] = order, done_again, suspect
-    ordered = sorted(found.values(), key=itemgetter(0))
+        suspects[suspect.step, suspect.fault] = order, done_again, suspect
+    ordered = sorted(suspects.values(), key=itemgetter(0))
     return (
         [suspect for _, done_again, suspect in ordered if not done_again],
         [suspect for _, done_again, suspect in ordered if done_again],
@@ -188,9 +188,9 @@ async def blame(
         judge: asked if nothing is proven.
         votes: the number of requested answers.
     """
-    found, recovered = proven(trace, failures)
-    answer = Blame(trace=trace.id, how="proven", suspects=found[:RANKED], recovered=recovered)
-    if found:
+    suspects, recovered = proven(trace, failures)
+    answer = Blame(trace=trace.id, how="proven", suspects=suspects[:RANKED], recovered=recovered)
+    if suspects:
         return answer
     answer.how, answer.why = "can't tell", "nothing is proven: ask a judge (`--judge`)"
     if judge is None:
@@ -302,10 +302,10 @@ def _question(
         for number, (id_, shown) in enumerate(steps.items(), 1)
     ]
     lines = _ends(lines, _MOST)
-    asked = "\n\n".join(turn.input.plain() for turn in trace.turns if turn.input is not None)
+    request = "\n\n".join(turn.input.plain() for turn in trace.turns if turn.input is not None)
     ended = next((turn.output for turn in reversed(trace.turns) if turn.output), None)
     blocks = [
-        ("What was asked", _short(asked, _MOST // 10)),
+        ("What was asked", _short(request, _MOST // 10)),
         ("What happened", "\n".join(lines)),
         ("The answer", _short(ended.plain() if ended is not None else "none", _MOST // 10)),
     ]
@@ -371,7 +371,7 @@ def _short(text: str, most: int) -> str:
 def _read(value: Mapping[str, Any], steps: Mapping[str, Shown]) -> list[Suspect]:
     """Return the suspects of an answer, by step numbers; unknown numbers are left out."""
     ids = list(steps)
-    found: list[Suspect] = []
+    suspects: list[Suspect] = []
     for each in value.get("suspects", ()):
         number = each.get("step")
         if not isinstance(number, int) or not 1 <= number <= len(ids):
@@ -380,8 +380,8 @@ def _read(value: Mapping[str, Any], steps: Mapping[str, Shown]) -> list[Suspect]
         named = subtype_named(str(each.get("fault", "")).strip().casefold().replace(" ", "_"))
         fault = (named or OTHER).name
         says = f"{each.get('why', '')} Instead: {each.get('instead', '')}".strip()
-        found.append(Suspect(agent=steps[id_].agent, step=id_, fault=fault, says=says, votes=1))
-    return found[:RANKED]
+        suspects.append(Suspect(agent=steps[id_].agent, step=id_, fault=fault, says=says, votes=1))
+    return suspects[:RANKED]
 
 
 def _ranked(answers: Sequence[Sequence[Suspect]]) -> list[Suspect]:
@@ -434,8 +434,10 @@ def moment_of(trace: Trace, suspect: Suspect, failures: Sequence[Failure]) -> Mo
             dispatch, form = place.run.started_by[0], "child"
     if dispatch is None:
         return None
-    found = [each for each in failures if (each.dispatch, each.fault) == (dispatch, suspect.fault)]
-    names = list(dict.fromkeys(each.evaluator for each in found))
+    matching = [
+        each for each in failures if (each.dispatch, each.fault) == (dispatch, suspect.fault)
+    ]
+    names = list(dict.fromkeys(each.evaluator for each in matching))
     return Moment(dispatch, form, names, is_chosen_right=_category_of(suspect.fault) != "choosing")
 
 

@@ -421,10 +421,10 @@ def _beside(
 
 def _in_turn(members: Sequence[_Candidate]) -> list[_Candidate]:
     """Order members so that different texts alternate."""
-    said: defaultdict[str, list[_Candidate]] = defaultdict(list)
+    by_text: defaultdict[str, list[_Candidate]] = defaultdict(list)
     for one in members:
-        said[mask(one.failures[0].says)].append(one)
-    rounds = zip_longest(*said.values())
+        by_text[mask(one.failures[0].says)].append(one)
+    rounds = zip_longest(*by_text.values())
     return [one for each in rounds for one in each if one is not None]
 
 
@@ -435,5 +435,5 @@ def alike_words(first: frozenset[str], second: frozenset[str]) -> bool:
 
 
 def _no_consent(trace: Trace) -> bool:
-    given = [trace.attributes[name] for name in _CONSENT if name in trace.attributes]
-    return any(each is None or str(each).strip().casefold() in _REFUSED for each in given)
+    consents = [trace.attributes[name] for name in _CONSENT if name in trace.attributes]
+    return any(each is None or str(each).strip().casefold() in _REFUSED for each in consents)

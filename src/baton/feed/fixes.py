@@ -171,10 +171,10 @@ def kind_of_text(text: str, sender: str | None) -> FixKind:
     begins = text.partition(":")[0] + ":"
     if begins == "agent:":
         return "supervisor_prompt" if text == f"agent:{sender}" else "sub_agent_prompt"
-    found = next((kind for kind, own in OF_KIND.items() if own == begins), None)
-    if found is None:
+    matching = next((kind for kind, own in OF_KIND.items() if own == begins), None)
+    if matching is None:
         raise InputError(f"no kind of fix changes `{text}`")
-    return found
+    return matching
 
 
 _OPEN = re.compile(r"«([^«»]*)»")

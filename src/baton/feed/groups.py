@@ -302,16 +302,16 @@ def keep_names(before: Mapping[str, Collection[str]], groups: Sequence[Collectio
     for name, members in before.items():
         shared.update((name, place) for id_ in set(members) for place in groups_with.get(id_, ()))
     names: dict[int, str] = {}
-    given: set[str] = set()
+    taken_names: set[str] = set()
     for (name, place), _ in sorted(shared.items(), key=lambda each: (-each[1], each[0])):
-        if place not in names and name not in given:
+        if place not in names and name not in taken_names:
             names[place] = name
-            given.add(name)
+            taken_names.add(name)
     old_names: defaultdict[int, list[str]] = defaultdict(list)
     for name, place in sorted(shared):
         old_names[place].append(name)
     events: list[Event] = []
-    taken = {*before, *given}
+    taken = {*before, *taken_names}
     for place, group in enumerate(groups):
         old = tuple(old_names[place])
         if place not in names:

@@ -123,24 +123,24 @@ async def investigate(
             return ended("out of steps" if is_last else "concluded", **_read(concluded, lookup))
         if is_last:
             break
-        asked = (answer["action"], answer["about"], answer["start"])
-        if asked in done:
+        query = (answer["action"], answer["about"], answer["start"])
+        if query in done:
             brought = "that was asked before: the answer stands above"
-        elif asked[0] == "conclude":
+        elif query[0] == "conclude":
             brought = "`conclude` needs a `conclusion`"
         else:
-            done.add(asked)
+            done.add(query)
             try:
-                brought = lookup.look(*asked)
-                brought = await _condensed(brought, asked, lookup, condense, used)
+                brought = lookup.look(*query)
+                brought = await _condensed(brought, query, lookup, condense, used)
             except InputError as error:
                 brought = str(error)
             except JudgeError as error:
                 return ended("over budget" if error.kind == "budget" else "no answer", str(error))
-        looked.append(Looked(tool=asked[0], about=asked[1][:200], characters=len(brought)))
+        looked.append(Looked(tool=query[0], about=query[1][:200], characters=len(brought)))
         left = steps - number
-        told = f"{left} steps are left" if left > 1 else "this is the last step: conclude now"
-        blocks = [(f"{asked[0]} {asked[1][:80]}", brought), ("Steps", told)]
+        notice = f"{left} steps are left" if left > 1 else "this is the last step: conclude now"
+        blocks = [(f"{query[0]} {query[1][:80]}", brought), ("Steps", notice)]
         exchanges.append(Exchange(answer=answer, content=fenced_neutral(blocks)))
     return ended("out of steps", f"no conclusion after {steps} steps")
 
@@ -169,13 +169,13 @@ class _Used:
 
 async def _condensed(
     brought: str,
-    asked: tuple[str, str, int],
+    query: tuple[str, str, int],
     lookup: Lookup,
     condense: Judge | None,
     used: _Used,
 ) -> str:
     """Return the answer to a question; a long step that is read from its start is condensed."""
-    tool, about, start = asked
+    tool, about, start = query
     if tool != "read_step":
         return brought
     whole = lookup.line(about).text
@@ -210,7 +210,7 @@ async def _condensed(
 def _instructions(steps: int, pattern: Pattern | None) -> str:
     words = _words()
     tools = "\n".join(f"- {name}: {what}" for name, what in TOOLS.items())
-    said = (
+    text = (
         words.task.replace("{tools}", tools)
         .replace("{steps}", str(steps))
         .replace("{subtypes}", ", ".join(each.name for each in SUBTYPES))
@@ -219,11 +219,11 @@ def _instructions(steps: int, pattern: Pattern | None) -> str:
         .strip()
     )
     if pattern is None:
-        return said
+        return text
     # Names of agents come from the record: the model gets their roles instead.
     filled = pattern.filled("the sender", "the receiver")
     hint = words.pattern.replace("{name}", pattern.name).replace("{text}", filled).strip()
-    return f"{said}\n\n{hint}"
+    return f"{text}\n\n{hint}"
 
 
 def _object(**properties: Any) -> dict[str, Any]:
@@ -289,11 +289,11 @@ def _read(concluded: Mapping[str, Any], lookup: Lookup) -> dict[str, Any]:
     entry = kept(concluded["entry"])
     subtype = subtype_named(concluded["subtype"]) if entry is not None else None
     scores = {
-        name: Rating(value=given["value"], because=because)
-        for name, given in concluded["scores"].items()
-        if (because := kept(given["because"])) is not None
+        name: Rating(value=number["value"], because=because)
+        for name, number in concluded["scores"].items()
+        if (because := kept(number["because"])) is not None
     }
-    summary = [said for each in concluded["summary"] if (said := kept(each)) is not None]
+    summary = [statement for each in concluded["summary"] if (statement := kept(each)) is not None]
     fix: Fix | None = None
     proposed = concluded["fix"]
     why: str | None = None

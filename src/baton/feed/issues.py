@@ -449,13 +449,13 @@ class Collector:
         bursts: Counter[Signature] = Counter()
         for exact, times in self._minutes.bursts().items():
             bursts[self._coarse(exact)] += times
-        found: list[Issue] = []
+        collected: list[Issue] = []
         for counted in self._counted.values():
             issue = self._issue(counted, bursts[counted.signature])
-            found += [issue] if groups is None else by_text(issue, groups, embed, hold=hold)
-        for issue in found:
+            collected += [issue] if groups is None else by_text(issue, groups, embed, hold=hold)
+        for issue in collected:
             del issue.members[MEMBERS:]
-        return sorted(found, key=lambda issue: (-issue.count, issue.key))
+        return sorted(collected, key=lambda issue: (-issue.count, issue.key))
 
     def _issue(self, counted: Counted, burst: int) -> Issue:
         signature = counted.signature
@@ -502,11 +502,11 @@ def each_once(
     A dispatch counts once for each signature: if two evaluators prove the same fault of one
     dispatch, that is one failure. Faults that only follow from another one are left out.
     """
-    found: dict[tuple[Signature, str, str | None], tuple[Failure, list[str]]] = {}
+    unique: dict[tuple[Signature, str, str | None], tuple[Failure, list[str]]] = {}
     for failure in causes(failures):
         where = (signature_of(failure, project), failure.conversation, failure.dispatch)
-        found.setdefault(where, (failure, []))[1].append(failure.evaluator)
-    for (signature, _, _), (failure, evaluators) in found.items():
+        unique.setdefault(where, (failure, []))[1].append(failure.evaluator)
+    for (signature, _, _), (failure, evaluators) in unique.items():
         yield signature, failure, evaluators
 
 
@@ -578,10 +578,10 @@ class _Minutes:
 
     def bursts(self) -> Counter[Signature]:
         """Return how many failures of each signature came while many agents failed at once."""
-        found: Counter[Signature] = Counter()
+        counts: Counter[Signature] = Counter()
         for number in bursts_of(self._slots, self._dispatches, self._outages):
-            found.update(self._slots[number].by or {})
-        return found
+            counts.update(self._slots[number].by or {})
+        return counts
 
 
 def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[int]:
@@ -592,7 +592,7 @@ def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[in
         dispatches: the total of all slots, including those left out.
         failed: likewise.
     """
-    found = set()
+    bursts = set()
     for number, slot in slots.items():
         if len(slot.agents) < _BURST_AGENTS or not slot.dispatches:
             continue
@@ -602,8 +602,8 @@ def bursts_of(slots: Mapping[int, Slot], dispatches: int, failed: int) -> set[in
         least = here.low if here is not None and here.low is not None else 0.0
         most = usual.high if usual is not None and usual.high is not None else 0.0
         if least > _BY_CHANCE * most:
-            found.add(number)
-    return found
+            bursts.add(number)
+    return bursts
 
 
 # Faults that an outage of a model or of the network may cause; a wrong target is not one.
@@ -743,14 +743,14 @@ def by_text(
             for name, part, example in zip(names, ordered, examples, strict=True)
         ]
         return [issue]
-    found = [
+    groups = [
         _part(issue, part, key=f"{issue.key}-{name}", group=name, says=example)
         for name, part, example in zip(names, ordered, examples, strict=True)
     ]
     if rest:
         left = _part(issue, rest)
-        found.append(msgspec.structs.replace(left, title=rest_title(left.title), is_rest=True))
-    return found
+        groups.append(msgspec.structs.replace(left, title=rest_title(left.title), is_rest=True))
+    return groups
 
 
 def rest_title(title: str) -> str:

@@ -125,10 +125,10 @@ class Lookup:
 
     def line(self, label: str) -> Line:
         """Return the line with a label; raises InputError if there is none."""
-        found = self._lines.get(label.strip())
-        if found is None:
+        entry = self._lines.get(label.strip())
+        if entry is None:
             raise InputError(f"nothing has the label `{label[:80]}`: take one from an answer above")
-        return found
+        return entry
 
     def quote(self, label: str, text: str) -> Quote | None:
         """Return a quote as written in the record; ``None`` if it does not exist.
@@ -172,9 +172,11 @@ class Lookup:
         return "\n".join(lines)[:_MOST]
 
     def _asked(self, trace: Trace) -> str:
-        asked = next((turn.input for turn in trace.turns if turn.input is not None), None)
+        request = next((turn.input for turn in trace.turns if turn.input is not None), None)
         runs = [run.agent for turn in trace.turns for run in turn.runs]
-        return f"{_short(asked.plain()) if asked else 'no message'} ({_short(' → '.join(runs))})"
+        return (
+            f"{_short(request.plain()) if request else 'no message'} ({_short(' → '.join(runs))})"
+        )
 
     def _of(self, name: str) -> dict[str, Line]:
         return {label: line for label, line in self._lines.items() if label.startswith(f"{name}.")}
@@ -193,11 +195,11 @@ class Lookup:
         return _ends(lines)
 
     def _run(self, label: str) -> tuple[str, AgentRun]:
-        found = self._runs.get(label.strip())
-        if found is None:
+        run = self._runs.get(label.strip())
+        if run is None:
             listed = ", ".join(list(self._runs)[:8])
             raise InputError(f"there is no run `{label[:80]}`: {listed}")
-        return found
+        return run
 
     @staticmethod
     def _in_short(label: str, line: Line) -> str:
@@ -220,25 +222,25 @@ class Lookup:
 
     def _child(self, name: str, trace: Trace, made: Dispatch) -> str:
         labels = [self._label_of_run.get((name, id_), "?") for id_ in made.runs]
-        asked = _short(made.prompt.plain()) if made.prompt is not None else "no prompt"
+        prompt = _short(made.prompt.plain()) if made.prompt is not None else "no prompt"
         back = made.result.plain() if made.result is not None else made.error or made.status
         to = made.to_agent if known(trace, made, "to_agent") else "?"
         return (
-            f"{', '.join(labels) or 'no run'}: {made.kind} to {to}: {asked}; back: {_short(back)}"
+            f"{', '.join(labels) or 'no run'}: {made.kind} to {to}: {prompt}; back: {_short(back)}"
         )
 
     def _search(self, about: str) -> str:
         words = _folded(about).casefold()
         if not words:
             raise InputError("`about` is the text to look for")
-        found = []
+        matches = []
         for label, line in self._lines.items():
             at = line.text.casefold().find(words)
             if at >= 0:
                 begin = max(0, at - 80)
-                found.append(f"{label}, {line.who}: {line.text[begin : at + _LINE]}")
-        more = f"\n{len(found) - _HITS} more" if len(found) > _HITS else ""
-        return "\n".join(found[:_HITS])[:_MOST] + more if found else "it stands nowhere"
+                matches.append(f"{label}, {line.who}: {line.text[begin : at + _LINE]}")
+        more = f"\n{len(matches) - _HITS} more" if len(matches) > _HITS else ""
+        return "\n".join(matches[:_HITS])[:_MOST] + more if matches else "it stands nowhere"
 
     def _diff(self, about: str) -> str:
         name = about.strip()
@@ -287,9 +289,9 @@ class Lookup:
         lines = []
         for each in self.shelf.earlier:
             own = each.investigation
-            said = " ".join(part.says for part in own.summary) if own is not None else ""
+            text = " ".join(part.says for part in own.summary) if own is not None else ""
             fix = f"; fix ({each.fix.state}): {each.fix.why}" if each.fix is not None else ""
-            lines.append(f"{_short(each.issue.title)}: {_folded(said + fix)[: 3 * _LINE]}")
+            lines.append(f"{_short(each.issue.title)}: {_folded(text + fix)[: 3 * _LINE]}")
         return _ends(lines) if lines else "there are none"
 
 

@@ -84,13 +84,13 @@ def make_cases(
             failure_modes=[each.fault or each.type for each in one.failures],
         )
         case.tags = ["failing", tag]
-        told = Promoted(
+        promoted = Promoted(
             case=case.id,
             expects=_in_words(issue, handling, form),
             conversation=one.trace.id,
             dispatch=one.dispatch.id,
         )
-        members.append((case, told))
+        members.append((case, promoted))
     beside = []
     for one in green[:wanted]:
         case = dispatch_case(
@@ -140,8 +140,8 @@ def conversations(
     members = []
     for case, trace in zip(conversation_cases(chosen), chosen, strict=True):
         case.tags = ["failing", tag]
-        told = _in_words(issue, None, None)
-        members.append((case, Promoted(case=case.id, expects=told, conversation=trace.id)))
+        summary = _in_words(issue, None, None)
+        members.append((case, Promoted(case=case.id, expects=summary, conversation=trace.id)))
     green: list[Trace] = []
     for trace in passing:
         words = words_of(input_of(trace))
@@ -245,14 +245,14 @@ def marks_by_cases(
     if promotion is None or not promotion.cases:
         return
     cases = [each.case for each in promotion.cases]
-    said = sorted((m for m in marks if m.key == progress.issue.key), key=lambda mark: mark.at)
+    own_marks = sorted((m for m in marks if m.key == progress.issue.key), key=lambda mark: mark.at)
     state, row = "open", 0
     for run in sorted(runs, key=lambda run: run.at):
         verdicts = [run.verdicts[case] for case in cases if case in run.verdicts]
         if run.at < promotion.at or not verdicts:
             continue
-        while said and said[0].at <= run.at:
-            state = said.pop(0).state
+        while own_marks and own_marks[0].at <= run.at:
+            state = own_marks.pop(0).state
         failed = [case for case in cases if run.verdicts.get(case) == "failed"]
         if failed:
             row = 0

@@ -30,15 +30,15 @@ def sections(text: str) -> dict[str, Section]:
     """
     lines = text.splitlines(keepends=True)
     starts = [(TOP, 0), *_headings(lines)]
-    found: dict[str, Section] = {}
+    by_name: dict[str, Section] = {}
     for (name, first), (_, end) in zip(starts, [*starts[1:], ("", len(lines) + 1)], strict=True):
         body = "".join(lines[first : end - 1])
         if body.strip():
-            number = sum(1 for known in found if known == name or known.startswith(f"{name} ("))
-            found[name if not number else f"{name} ({number + 1})"] = Section(
+            number = sum(1 for known in by_name if known == name or known.startswith(f"{name} ("))
+            by_name[name if not number else f"{name} ({number + 1})"] = Section(
                 body.strip(), first, min(end - 1, len(lines))
             )
-    return found
+    return by_name
 
 
 def with_sections(text: str, changed: Mapping[str, str]) -> str:
@@ -60,7 +60,7 @@ def imports_of(text: str) -> list[str]:
 
 def _headings(lines: list[str]) -> list[tuple[str, int]]:
     """Return each heading with the number of the line after it; code blocks are ignored."""
-    found, fence = [], ""
+    headings, fence = [], ""
     for number, line in enumerate(lines, 1):
         mark = _FENCE.match(line)
         if mark is not None:
@@ -71,5 +71,5 @@ def _headings(lines: list[str]) -> list[tuple[str, int]]:
             continue
         heading = None if fence else _HEADING.match(line.rstrip("\r\n"))
         if heading is not None:
-            found.append((heading[1], number))
-    return found
+            headings.append((heading[1], number))
+    return headings

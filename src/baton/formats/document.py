@@ -156,12 +156,12 @@ class Document:
         ``eval_cases`` out of a shallow mapping parses it twice.
         """
         try:
-            found = _EVAL_SET.decode(self.data)
+            head = _EVAL_SET.decode(self.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        rest = {name: getattr(found, name) for name in _EvalSet.__struct_fields__[1:]}
+        rest = {name: getattr(head, name) for name in _EvalSet.__struct_fields__[1:]}
         return {name: raw for name, raw in rest.items() if raw is not msgspec.UNSET}, (
-            found.eval_cases
+            head.eval_cases
         )
 
     def problem(self, message: str, line: int | None = None, path: Path = ()) -> Problem:

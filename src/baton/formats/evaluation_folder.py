@@ -431,9 +431,9 @@ class OpenedFolder:
         lost = list(dict.fromkeys(self._lost))
         names = ", ".join(lost[:_NAMED])
         more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
-        said = [f"damaged: {each}" for each in self.damage]
-        said.append(f"lost: {names}{more}" if lost else "which cases are lost is not known")
-        return said
+        messages = [f"damaged: {each}" for each in self.damage]
+        messages.append(f"lost: {names}{more}" if lost else "which cases are lost is not known")
+        return messages
 
     def refuse_damage(self) -> None:
         """Raise InputError when something is damaged."""

@@ -76,8 +76,8 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 attempts = [_explain(value, option, path) for option in alike]
                 return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
             names = " or ".join(_name(option) for option in info.types)
-            said = f"expected {names}, got {_describe(value)}"
-            return [Fault(path, said + _in_a_list(value, info))]
+            message = f"expected {names}, got {_describe(value)}"
+            return [Fault(path, message + _in_a_list(value, info))]
         case inspect.StructType() if isinstance(value, dict):
             return _explain_struct(value, info, path)
         case inspect.DictType() if isinstance(value, dict):

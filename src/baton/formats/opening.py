@@ -32,13 +32,13 @@ def current(limit: Limit) -> int:
     Raises:
         InputError: the environment variable is not a whole number above zero.
     """
-    given = os.environ.get(limit.variable) if limit.variable is not None else None
-    if not given:
+    text = os.environ.get(limit.variable) if limit.variable is not None else None
+    if not text:
         return limit.value
-    if not given.isdecimal() or len(given) > 18 or int(given) == 0:
-        message = f"{limit.variable} has to be a whole number above zero, got {given!r}"
+    if not text.isdecimal() or len(text) > 18 or int(text) == 0:
+        message = f"{limit.variable} has to be a whole number above zero, got {text!r}"
         raise InputError(Problem(message=message))
-    return int(given)
+    return int(text)
 
 
 def read_bytes(file: _File) -> bytes:

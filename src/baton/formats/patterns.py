@@ -49,8 +49,8 @@ class Pattern:
         def find(text: str, **limit: float) -> list[str]:
             return [match[0] for match in self._compiled.finditer(text, **limit)]
 
-        found: list[str] = self._timed(find, text)
-        return found
+        matches: list[str] = self._timed(find, text)
+        return matches
 
     def _timed(self, find: Any, text: str) -> Any:
         seconds = PATTERN_MILLISECONDS.value / 1000

@@ -45,16 +45,16 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
             decided = [msgspec.structs.replace(result, status="error") for result in decided]
         results += decided
     results += must_pass.results()
-    on_cases, asked = gate.on_cases, gate.regression
-    if asked is not None and (lacking := lacks_baseline(asked.baseline, gate.folder)):
+    on_cases, compared = gate.on_cases, gate.regression
+    if compared is not None and (lacking := lacks_baseline(compared.baseline, gate.folder)):
         # The first use: it has to run before there can be a baseline. Only single failures decide.
-        rule = f"no regression from {asked.baseline}"
+        rule = f"no regression from {compared.baseline}"
         results.append(
             GateResult(rule=rule, evaluator="regression", status="unclear", reason=lacking)
         )
-    elif asked is not None and regression is not None:
+    elif compared is not None and regression is not None:
         results += regression.results(provenance)
-        on_cases = on_cases or asked.allow_failures
+        on_cases = on_cases or compared.allow_failures
     return Decision(results, on_cases, gate.on_errors)
 
 

@@ -20,8 +20,8 @@ class NoRegression:
     It also keeps the evidence of low verdicts of failed cases, to show it for those that got worse.
     """
 
-    def __init__(self, asked: Regression, folder: Path) -> None:
-        self._asked, self._folder = asked, folder
+    def __init__(self, regression: Regression, folder: Path) -> None:
+        self._asked, self._folder = regression, folder
         self._builder = SnapshotBuilder()
         self._lows: dict[str, list[tuple[str, str | None, Low]]] = {}
 
@@ -35,16 +35,16 @@ class NoRegression:
 
     def results(self, provenance: Provenance) -> Iterator[GateResult]:
         """Yield a result for each axis that got worse or may have; else one that passed."""
-        asked = self._asked
+        regression = self._asked
         now = Snapshot(id="", name="", status="", provenance=provenance)
         now.cases = self._builder.cases()
         compared = compare(
-            open_side(asked.baseline, self._folder),
+            open_side(regression.baseline, self._folder),
             now,
-            confidence=asked.confidence,
-            min_effect=asked.min_effect,
+            confidence=regression.confidence,
+            min_effect=regression.min_effect,
         )
-        rule = f"no regression from {asked.baseline}"
+        rule = f"no regression from {regression.baseline}"
         problem = ""
         if compared.refused:
             problem = f"they do not compare: {'; '.join(map(str, compared.refused))}"

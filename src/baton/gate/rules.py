@@ -298,10 +298,10 @@ def _written_out(spec: ThresholdSpec) -> GateRule:
         "<=": spec.at_most,
         "==": spec.equals,
     }
-    given = [(sign, limit) for sign, limit in limits.items() if limit is not None]
-    if len(given) != 1:
+    stated = [(sign, limit) for sign, limit in limits.items() if limit is not None]
+    if len(stated) != 1:
         raise ValueError(f"`{spec.measure}`: give one of `at_least`, `at_most` and `equals`")
-    sign, limit = given[0]
+    sign, limit = stated[0]
     text = spec.measure + (" by agent" if spec.by else "")
     text += f" by tag:{spec.tag}" if spec.tag else ""
     text += f" {sign} {limit:g}" + (f" (min {spec.min})" if spec.min else "")

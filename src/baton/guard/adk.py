@@ -51,8 +51,8 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
         id_ = invocation_context.invocation_id
         call, granted = current_call(self._guard), None
         if call is None:
-            asked = _text(invocation_context.user_content)
-            self._trees[id_] = self._guard.place or self._guard.begin(None, asked)
+            request = _text(invocation_context.user_content)
+            self._trees[id_] = self._guard.place or self._guard.begin(None, request)
         elif isinstance(invocation_context.agent, _WORKFLOWS):
             # If a workflow is a tool, it is the agent that the caller knows.
             granted, call.granted = call.granted, None
@@ -122,9 +122,9 @@ class GuardPlugin(BasePlugin):  # type: ignore[misc]
             return None
 
         def ask(decision: Decision) -> bool:
-            given = tool_context.tool_confirmation
-            if given is not None:
-                return bool(given.confirmed)
+            confirmation = tool_context.tool_confirmation
+            if confirmation is not None:
+                return bool(confirmation.confirmed)
             tool_context.request_confirmation(hint=decision.reason)
             tool_context.actions.skip_summarization = True
             return False

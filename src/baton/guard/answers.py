@@ -75,8 +75,8 @@ def ask_function(name: str, event: Event) -> str | None:
     function = _FUNCTIONS.get(name)
     if function is None:
         hint = suggestion(name, _FUNCTIONS)
-        said = f"no function `{name}` is registered in this program"
-        raise InputError(f"{said}; {hint}" if hint else said)
+        message = f"no function `{name}` is registered in this program"
+        raise InputError(f"{message}; {hint}" if hint else message)
     try:
         wrong = function(event.output or "", event)
     # otherwise the hook of Claude Code would end here, and let the answer pass
@@ -96,18 +96,18 @@ def find(finding: Found, event: Event) -> str | bool | None:
     trace = record_of(event)
     (turn,) = trace.turns
     dispatch, *own = turn.dispatches
-    found: list[object]
+    findings: list[object]
     # Each imports its own modules, which other checks do not need.
     if finding == "claims_supported":
         from baton.findings.claims_supported import claims_of_receivers
 
         if event.handed:  # if an agent had help, its calls are not everything that was done
             return False
-        found = [claims_of_receivers(trace, turn, dispatch)]
+        findings = [claims_of_receivers(trace, turn, dispatch)]
     elif finding == "announced_dispatch":
         from baton.findings.announced_dispatch import announced_dispatch
 
-        found = [announced_dispatch(trace, turn, turn.runs[1])]
+        findings = [announced_dispatch(trace, turn, turn.runs[1])]
     elif finding in ("result_contradicted", "result_used"):
         from baton.findings.result_contradicted import result_contradicted
         from baton.findings.result_used import result_used
@@ -115,17 +115,17 @@ def find(finding: Found, event: Event) -> str | bool | None:
         # no agent has read it yet, so it cannot be the source of its own values
         dispatch.result = None
         check = result_contradicted if finding == "result_contradicted" else result_used
-        found = [check(trace, turn, each) for each in own if each.result is not None]
+        findings = [check(trace, turn, each) for each in own if each.result is not None]
     elif finding == "context_carried":
         from baton.findings.context_carried import context_carried
 
-        found = [context_carried(trace, turn, dispatch)]
+        findings = [context_carried(trace, turn, dispatch)]
     else:
         from baton.findings.dispatch_completed import completed
 
-        found = [completed(trace, turn, dispatch)]
+        findings = [completed(trace, turn, dispatch)]
     faults: list[Finding] = [
-        each for faults in found if isinstance(faults, list) for each in faults
+        each for faults in findings if isinstance(faults, list) for each in faults
     ]
     sure = faults
     if finding == "claims_supported" and "other_calls" in event.unknown:
@@ -245,7 +245,7 @@ def record_of(event: Event) -> Trace:
     prompt = None if event.prompt is None else Content(text=event.prompt)
     request = None if event.request is None else Content(text=event.request)
     sender = AgentRun(id="run1", agent=event.sender or "", input=request)
-    said = [] if answer is None else [Said(id="said", content=answer)]
+    steps = [] if answer is None else [Said(id="said", content=answer)]
     receiver = AgentRun(
         id="run2",
         agent=event.to,
@@ -255,7 +255,7 @@ def record_of(event: Event) -> Trace:
         status="completed",
     )
     below, dispatches, receiver.steps = _handed_on(event)
-    receiver.steps += said
+    receiver.steps += steps
     dispatch = Dispatch(
         id="dispatch1",
         kind="delegate",

@@ -59,7 +59,7 @@ class RequestGuard:
             spent = self._guard.store.spent(tree)
         except FAILURES:
             return [(b"baton-guard-failed", b"true")]
-        told = {
+        values = {
             "tree": tree,
             "dispatches": spent.dispatches,
             "tokens": spent.tokens,
@@ -68,6 +68,6 @@ class RequestGuard:
         }
         return [
             (f"baton-guard-{name}".encode(), str(value).encode())
-            for name, value in told.items()
+            for name, value in values.items()
             if value is not None
         ]

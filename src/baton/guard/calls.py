@@ -55,9 +55,9 @@ class Call(msgspec.Struct):
         only_text = [each for each in texts if isinstance(each, str)]
         if not blocks or len(only_text) < len(blocks):
             return self.read(content)
-        said = "\n".join(only_text)
-        read = self.read(said)
-        if read == said:
+        text = "\n".join(only_text)
+        read = self.read(text)
+        if read == text:
             return content
         return [{**blocks[0], "text": read}]
 

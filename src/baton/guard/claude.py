@@ -85,17 +85,17 @@ class _HookInput(msgspec.Struct):
     @property
     def new_dispatch(self) -> _NewDispatch | None:
         """The dispatch that a tool call makes; ``None`` for any other call."""
-        given = self.tool_input if isinstance(self.tool_input, dict) else {}
+        arguments = self.tool_input if isinstance(self.tool_input, dict) else {}
         if self.tool_name in _AGENT_TOOLS:
-            prompt = given.get("prompt")
-            to = str(given.get("subagent_type") or _DEFAULT_AGENT)
+            prompt = arguments.get("prompt")
+            to = str(arguments.get("subagent_type") or _DEFAULT_AGENT)
             return _NewDispatch(to, prompt if isinstance(prompt, str) else None, None, starts=True)
-        if self.tool_name != _MESSAGE_TOOL or not isinstance(given.get("to"), str):
+        if self.tool_name != _MESSAGE_TOOL or not isinstance(arguments.get("to"), str):
             return None
-        meta = self.files.agent(given["to"])
+        meta = self.files.agent(arguments["to"])
         if meta is None or meta.agent_type is None:  # another receiver, such as another session
             return None
-        message = given.get("message")
+        message = arguments.get("message")
         prompt = message if isinstance(message, str) else None
         return _NewDispatch(meta.agent_type, prompt, meta.spawn_depth, starts=meta.finished)
 

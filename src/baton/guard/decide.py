@@ -219,10 +219,10 @@ def failed_decision(policy: Policy, why: str, output: str | None = None) -> Deci
 
 def failed_reason(rule: str, why: str = "") -> str:
     """Say that a rule could not be decided, so nothing passes."""
-    told = f" ({why})" if why.startswith("can't tell") else ""
+    suffix = f" ({why})" if why.startswith("can't tell") else ""
     return (
-        f"the guard could not decide `{rule}`{told}, and then the policy lets nothing pass: go on "
-        "without this, and say so in your answer"
+        f"the guard could not decide `{rule}`{suffix}, and then the policy lets nothing pass: go "
+        "on without this, and say so in your answer"
     )
 
 
@@ -390,16 +390,16 @@ def _context(rule: Rule, _: Seen, event: Event) -> str | None:
         return None
     _known(event, "request", "prompt")
     request, prompt = event.request or "", event.prompt or ""
-    found = [text for pattern in rule.patterns for text in pattern.find_all(request)]
-    missing = [text for text in found if text not in prompt]
+    texts = [text for pattern in rule.patterns for text in pattern.find_all(request)]
+    missing = [text for text in texts if text not in prompt]
     if rule.required_context == "ids":
         from baton.findings.facts import read
 
-        given = read(prompt)
+        prompt_text = read(prompt)
         missing += [
             fact.text
             for fact in read(request).facts
-            if _is_id(fact.kind, fact.text) and not given.holds(fact)
+            if _is_id(fact.kind, fact.text) and not prompt_text.holds(fact)
         ]
     if not missing:
         return None
@@ -430,20 +430,20 @@ def _output(rule: Rule, _: Seen, event: Event) -> str | None:
     if not hits:
         return None
     # The message of a schema or a finding may quote the answer, and so a secret.
-    said = ON.text("; ".join(hits[:3]))
-    told = f"the answer of {_called(event.to)} {said}"
+    text = ON.text("; ".join(hits[:3]))
+    message = f"the answer of {_called(event.to)} {text}"
     if rule.action not in ("block", "ask"):
-        return told
-    return f"{told}: it is withheld, ask again for another answer, or go on without it"
+        return message
+    return f"{message}: it is withheld, ask again for another answer, or go on without it"
 
 
 def _hits(rule: Rule, event: Event) -> list[str]:
     """Return the hits of ``any``, or of ``all`` if all hit."""
-    asked = rule.output
-    if asked is None:
+    checks = rule.output
+    if checks is None:
         return []
-    some = [hit for each in asked.any or () if (hit := _hit(each, event)) is not None]
-    every = [_hit(each, event) for each in asked.all or ()]
+    some = [hit for each in checks.any or () if (hit := _hit(each, event)) is not None]
+    every = [_hit(each, event) for each in checks.all or ()]
     whole = [hit for hit in every if hit is not None]
     return some + (whole if len(whole) == len(every) else [])
 
@@ -454,11 +454,11 @@ def _hit(check: Check, event: Event) -> str | None:
     if check.secrets is not None:
         return "holds secrets or personal data" if check.redaction.text(text) != text else None
     if check.pattern is not None:
-        found = check.compiled.search(text) is not None
-        return f"matches `{check.pattern[:80]}`" if found else None
+        is_found = check.compiled.search(text) is not None
+        return f"matches `{check.pattern[:80]}`" if is_found else None
     if check.lacks is not None:
-        found = check.compiled.search(text) is not None
-        return None if found else f"does not match `{check.lacks[:80]}`"
+        is_found = check.compiled.search(text) is not None
+        return None if is_found else f"does not match `{check.lacks[:80]}`"
     if check.json_schema is not None:
         from baton.evaluators.matching.answers import json_in
 
@@ -490,14 +490,14 @@ def _found(check: Check, event: Event) -> str | None:
         raise _UnsureError
     _known(event, "prompt", "request")
     if check.rubric is not None:
-        said = ask_rubric(check, event)
+        answer = ask_rubric(check, event)
     else:
         if check.finding in OF_WORK and not {"calls", "handed"}.isdisjoint(event.unknown):
             raise _UnsureError
-        said = find(check.finding or "dispatch_completed", event)
-    if said is False:
+        answer = find(check.finding or "dispatch_completed", event)
+    if answer is False:
         raise _UnsureError
-    return said if isinstance(said, str) else None
+    return answer if isinstance(answer, str) else None
 
 
 _CHECKS: dict[str, Callable[[Rule, Seen, Event], str | None]] = {

@@ -54,8 +54,8 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
         agent = str(self._agent or named or "agent")
         messages = state["messages"]
         try:
-            asked = _text(messages[-1]) if messages else None
-            place = begin_run(self._guard, agent, asked, shared=len(messages) > 1)
+            request = _text(messages[-1]) if messages else None
+            place = begin_run(self._guard, agent, request, shared=len(messages) > 1)
         except RefusedError as refused:
             return {"messages": [AIMessage(str(refused))], "jump_to": "end"}
         return {"baton_guard": msgspec.to_builtins(place)}
@@ -68,8 +68,8 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
 
     def after_model(self, state: _State, runtime: Any) -> None:  # noqa: ARG002
         """Report the model's usage."""
-        said = state["messages"][-1]
-        used = getattr(said, "usage_metadata", None)
+        message = state["messages"][-1]
+        used = getattr(message, "usage_metadata", None)
         place = _place(state)
         if used and place is not None:
             cached = used.get("input_token_details", {}).get("cache_read", 0)
@@ -79,7 +79,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
                 input_tokens=used["input_tokens"] - cached,
                 output_tokens=used["output_tokens"],
                 cached=cached,
-                model=said.response_metadata.get("model_name"),
+                model=message.response_metadata.get("model_name"),
             )
 
     async def aafter_model(self, state: _State, runtime: Any) -> None:

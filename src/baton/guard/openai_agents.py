@@ -81,9 +81,11 @@ class _Guarded:
         key = self._key(context)
         run = self._runs.setdefault(key, _Run(context.usage, current_call(self.guard), {}))
         if agent.name not in run.places:
-            asked = context.turn_input
-            shared = isinstance(asked, list) and len(asked) > 1
-            run.places[agent.name] = begin_run(self.guard, agent.name, _said(asked), shared=shared)
+            request = context.turn_input
+            shared = isinstance(request, list) and len(request) > 1
+            run.places[agent.name] = begin_run(
+                self.guard, agent.name, _said(request), shared=shared
+            )
         while len(self._runs) > _KEPT:
             self._runs.popitem(last=False)
 
@@ -109,16 +111,20 @@ class _Guarded:
             by = self.place(context, context.agent) if context.agent is not None else None
             if by is None:
                 return await run(context, arguments)
-            given = _decoded(arguments)
-            to = agent.name if agent is not None else receiver_of(function, given, _agent_name)
+            call_arguments = _decoded(arguments)
+            to = (
+                agent.name
+                if agent is not None
+                else receiver_of(function, call_arguments, _agent_name)
+            )
             return await call_later(
                 self.guard,
                 by,
                 tool.name,
-                given,
+                call_arguments,
                 lambda: run(context, arguments),
                 to=to,
-                prompt=None if to is None else prompt_of(given, to),
+                prompt=None if to is None else prompt_of(call_arguments, to),
             )
 
         changed = copy.copy(tool)

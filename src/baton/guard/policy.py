@@ -183,8 +183,8 @@ class Rule(_Strict, dict=True):
     @cached_property
     def patterns(self) -> list[Pattern]:
         """The patterns of ``required_context``."""
-        asked = self.required_context
-        return [compiled(each) for each in asked] if isinstance(asked, list) else []
+        required = self.required_context
+        return [compiled(each) for each in required] if isinstance(required, list) else []
 
 
 CHECKS = tuple(Rule.__struct_fields__[4:])

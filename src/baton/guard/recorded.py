@@ -78,16 +78,16 @@ def dry_run(policy: Policy, traces: Iterable[Trace]) -> DryRun:
 
     Events below a blocked dispatch are not decided, since they would not have happened.
     """
-    found = DryRun(version=policy.version)
+    result = DryRun(version=policy.version)
     for trace in traces:
-        found.traces += 1
+        result.traces += 1
         for turn in trace.turns:
-            for event, decision in _decided(policy, trace, turn, found):
-                found.events[event.on] = found.events.get(event.on, 0) + 1
+            for event, decision in _decided(policy, trace, turn, result):
+                result.events[event.on] = result.events.get(event.on, 0) + 1
                 for rule in decision.untold:
-                    found.untold[rule] = found.untold.get(rule, 0) + 1
-                found.failed = {**decision.failed, **found.failed}
-                found.held += [
+                    result.untold[rule] = result.untold.get(rule, 0) + 1
+                result.failed = {**decision.failed, **result.failed}
+                result.held += [
                     Held(
                         trace=trace.id,
                         turn=turn.id,
@@ -101,11 +101,11 @@ def dry_run(policy: Policy, traces: Iterable[Trace]) -> DryRun:
                     )
                     for each in decision.broken
                 ]
-    return found
+    return result
 
 
 def _decided(
-    policy: Policy, trace: Trace, turn: Turn, found: DryRun
+    policy: Policy, trace: Trace, turn: Turn, result: DryRun
 ) -> Iterator[tuple[Event, Decision]]:
     store = Store()
     if turn.started is not None:
@@ -114,7 +114,7 @@ def _decided(
     gone: set[str] = set()
     for event in events_of(trace, turn):
         if event.parent in gone or (event.on == "output" and event.id in gone):
-            found.left_out += 1
+            result.left_out += 1
             continue
         if event.on == "output" and not _is_read(dispatches[event.id]):
             store.end(turn.id, event.id)
@@ -149,17 +149,17 @@ def events_of(trace: Trace, turn: Turn) -> list[Event]:
     one is made, unless they were issued together.
     """
     with indexed(trace):
-        found = list(_Walk(trace, turn).events())
+        events = list(_Walk(trace, turn).events())
     used = sum_usage([run.usage for run in turn.runs])
     if used is not None and used.complete:
         # The usage up to one moment is rarely recorded; the total is enough for a limit that it
         # never reached.
         most = {"most_tokens": token_count(used), "most_cost_usd": used.cost_usd}
-        found = [msgspec.structs.replace(each, **most) for each in found]
-    times = [each.at for each in found]
+        events = [msgspec.structs.replace(each, **most) for each in events]
+    times = [each.at for each in events]
     if all(at is not None for at in times):
-        found.sort(key=lambda each: each.at or 0.0)
-    return found
+        events.sort(key=lambda each: each.at or 0.0)
+    return events
 
 
 class _Walk:
@@ -251,10 +251,10 @@ class _Walk:
         run = self._receiver(d) if on == "output" else None
         fields["calls"] = on != "output" or run is not None
         request = self._turn.input if caller is None else caller.input
-        asked = request is not None or caller is None or known(trace, caller, "input")
+        has_request = request is not None or caller is None or known(trace, caller, "input")
         if request is None and (caller is None or not caller.started_by):
             request = self._turn.input
-            asked = request is not None or known(trace, self._turn, "input")
+            has_request = request is not None or known(trace, self._turn, "input")
         return Event(
             on=on,
             tree=self._turn.id,
@@ -271,7 +271,7 @@ class _Walk:
             handed=tuple(self._handed(run)) if run is not None else (),
             agents=self._names if on == "output" else (),
             unknown=tuple(name for name, is_known in fields.items() if not is_known)
-            + (() if asked else ("request",)),
+            + (() if has_request else ("request",)),
         )
 
     def _receiver(self, dispatch: Dispatch) -> AgentRun | None:
@@ -378,8 +378,8 @@ def read_cases(document: Document, policy: Policy) -> list[GuardCase]:
     cases = document.convert(document.value(), _Cases).cases
     problems: list[Problem] = []
     for place, case in enumerate(cases):
-        given = [name for name in _MOMENTS if getattr(case, name) is not None]
-        if len(given) != 1:
+        moments = [name for name in _MOMENTS if getattr(case, name) is not None]
+        if len(moments) != 1:
             message = "a case has exactly one of `dispatch`, `tool` and `output`"
             problems.append(document.problem_at(("cases", place), message))
         if case.rule is not None and case.rule not in rules:

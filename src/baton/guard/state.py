@@ -253,10 +253,10 @@ class Store(State):
     def knows(self, tree: str, dispatch: str) -> bool:
         """Tell whether a dispatch was counted."""
         with self._lock:
-            found = self._connection().execute(
+            row = self._connection().execute(
                 "select 1 from dispatches where tree = ? and id = ?", (tree, dispatch)
             )
-            return found.fetchone() is not None
+            return row.fetchone() is not None
 
     def rename(self, tree: str, dispatch: str, name: str) -> None:
         """Give a dispatch another id."""
@@ -470,8 +470,8 @@ def _still(policy: Policy, seen: Seen) -> Below:
             most = getattr(rule, limit)
             if most is not None and (getattr(seen, field) or 0) < most:
                 nearest[field] = min(most, nearest.get(field, most))
-    told = tuple(name for name in _TOLD if name in nearest) if seen is _NOTHING else ()
-    return Below(**nearest, told=told)
+    limits = tuple(name for name in _TOLD if name in nearest) if seen is _NOTHING else ()
+    return Below(**nearest, told=limits)
 
 
 def _needs_figures(policy: Policy, event: Event) -> bool:

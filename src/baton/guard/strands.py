@@ -53,16 +53,16 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
 
     def _start(self, event: BeforeInvocationEvent) -> None:
         messages = event.messages or []
-        said = [
+        texts = [
             block["text"]
             for message in messages[-1:]
             for block in message.get("content", [])
             if "text" in block
         ]
-        if not said and event.agent in self._runs:  # it continues after an interrupt
+        if not texts and event.agent in self._runs:  # it continues after an interrupt
             return
         try:
-            place = begin_run(self._guard, event.agent.name, "\n".join(said) or None)
+            place = begin_run(self._guard, event.agent.name, "\n".join(texts) or None)
         except RefusedError as refused:
             event.cancel = str(refused)
             return

@@ -69,7 +69,7 @@ class _Seen:
                 running[event.parent] -= 1
             elif event.id in worked and event.sender is not None and "to" not in event.unknown:
                 self.tools[event.to].add(event.tool or "")
-        found: dict[str, float | None] = {
+        limits: dict[str, float | None] = {
             "max_depth": deepest,
             "max_dispatches": parents.total(),
             "max_per_parent": max(parents.values(), default=0),
@@ -78,10 +78,10 @@ class _Seen:
         }
         usage = sum_usage([run.usage for run in turn.runs])
         if usage is not None and usage.complete:
-            found |= {"max_tokens": token_count(usage), "max_cost_usd": usage.cost_usd}
+            limits |= {"max_tokens": token_count(usage), "max_cost_usd": usage.cost_usd}
         if turn.started is not None and turn.ended is not None:
-            found["max_seconds"] = turn.ended - turn.started
-        for name, value in found.items():
+            limits["max_seconds"] = turn.ended - turn.started
+        for name, value in limits.items():
             if value is not None:
                 self.figures[name].append(value)
 

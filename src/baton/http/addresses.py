@@ -88,9 +88,9 @@ async def checked_address(host: str, port: int, private: Sequence[Network] = ())
         NotAllowed: there is none.
         OSError: the name cannot be resolved.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     reasons = []
-    for *_, place in found:
+    for *_, place in infos:
         # A scope (`fe80::1%eth0`) names an interface of this machine.
         address = ipaddress.ip_address(str(place[0]).partition("%")[0])
         reason = refusal(address, private)

@@ -126,7 +126,7 @@ class Request(NamedTuple):
 
 
 def access(
-    url: str, given: Credentials, verify_ssl: bool | str = True, more: Iterable[str] = ()
+    url: str, credentials: Credentials, verify_ssl: bool | str = True, more: Iterable[str] = ()
 ) -> Access:
     """Prepare access to a server; ``more`` are further secrets.
 
@@ -134,7 +134,7 @@ def access(
         InputError: the file of a CA cannot be read.
     """
     tls = _tls(verify_ssl, secure=url.startswith("https://"))
-    return Access(url, given, tls, Masker([*given.secrets(), *more]))
+    return Access(url, credentials, tls, Masker([*credentials.secrets(), *more]))
 
 
 class BoundedClient(httpx2.AsyncClient):
@@ -386,19 +386,19 @@ class Client:
     def _refusal(
         self, request: Request, response: httpx2.Response, data: bytes
     ) -> NoAnswer | Refused:
-        asked = f"{request.method} {request.shown}"
+        what = f"{request.method} {request.shown}"
         if response.is_redirect:
             place = self.blank(response.headers.get("location", "elsewhere").partition("?")[0])
             return NoAnswer(
                 "redirect",
-                f"{asked} redirects to {place}: a login page? {self._words.redirected}",
+                f"{what} redirects to {place}: a login page? {self._words.redirected}",
             )
         if response.status_code == 429 or (
             response.status_code == 503 and "retry-after" in response.headers
         ):
             rate_limits.tell(rate_limits.retry_after(response.headers))
         detail = detail_of(data, self.blank)
-        return Refused(asked, response.status_code, response.headers, detail)
+        return Refused(what, response.status_code, response.headers, detail)
 
     def _trouble(
         self,

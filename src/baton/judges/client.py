@@ -142,13 +142,13 @@ class LlmClient:
 def _messages(prompt: Prompt) -> list[ModelMessage]:
     from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, UserPromptPart
 
-    said = prompt.instructions
+    instructions = prompt.instructions
     messages: list[ModelMessage] = [
-        ModelRequest(parts=[UserPromptPart(prompt.content)], instructions=said)
+        ModelRequest(parts=[UserPromptPart(prompt.content)], instructions=instructions)
     ]
     for answer, content in prompt.exchanges:
         messages.append(ModelResponse(parts=[TextPart(answer)]))
-        messages.append(ModelRequest(parts=[UserPromptPart(content)], instructions=said))
+        messages.append(ModelRequest(parts=[UserPromptPart(content)], instructions=instructions))
     return messages
 
 
@@ -419,19 +419,19 @@ class EmbeddingClient:
             await self._open()
         try:
             async with asyncio.timeout(self.settings.timeout):
-                given = await self._model.embed(texts, input_type="document")
+                result = await self._model.embed(texts, input_type="document")
         except TimeoutError:
             late = f"`{self.endpoint.model}` took longer than {self.settings.timeout:g} s"
             raise CallError("timeout", late, again=True) from None
         except Exception as error:
             raise call_error(error, self.endpoint) from error
-        vectors = [list(map(float, each)) for each in given.embeddings]
+        vectors = [list(map(float, each)) for each in result.embeddings]
         widths = {len(each) for each in vectors}
         finite = all(math.isfinite(number) for each in vectors for number in each)
         if len(vectors) != len(texts) or len(widths) != 1 or not finite or widths == {0}:
             message = f"`{self.endpoint.model}` did not answer with a vector for each text"
             raise CallError("outage", message, again=True)
-        return Embedded(vectors=vectors, input_tokens=given.usage.input_tokens)
+        return Embedded(vectors=vectors, input_tokens=result.usage.input_tokens)
 
     async def close(self) -> None:
         """Close the connections."""

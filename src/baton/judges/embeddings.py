@@ -79,9 +79,9 @@ class Embeddings:
         short = [text[:_LETTERS] for text in texts]
         known: dict[str, list[float]] = {}
         for text in dict.fromkeys(short):
-            found = self._kept(text)
-            if found is not None:
-                known[text] = found
+            cached = self._kept(text)
+            if cached is not None:
+                known[text] = cached
         left = [text for text in dict.fromkeys(short) if text not in known]
         if left:
             endpoint = self.settings.endpoints()[0]
@@ -118,13 +118,13 @@ class Embeddings:
                 self._budget.book(estimate)
                 cost: float | None = 0.0
                 try:
-                    given = await client.embed(texts)
-                    read = Usage(input_tokens=given.input_tokens)
+                    vectors = await client.embed(texts)
+                    read = Usage(input_tokens=vectors.input_tokens)
                     cost = self._costs.of(client.endpoint, read)
                 finally:
                     self._budget.settle(estimate, cost)
-                turn.used(given.input_tokens)
-                return given
+                turn.used(vectors.input_tokens)
+                return vectors
 
         return (await pace.persist(once, self.settings.retries)).vectors
 

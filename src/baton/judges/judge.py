@@ -257,7 +257,7 @@ class LlmJudge:
         cache = self._shared.cache
         if cache is None:
             return None
-        verdict = next((found for key in keys if (found := cache.get(key)) is not None), None)
+        verdict = next((entry for key in keys if (entry := cache.get(key)) is not None), None)
         if verdict is None:
             return None
         return JudgeResponse(

@@ -99,8 +99,8 @@ def neutral(text: str) -> str:
     return _TOKEN.sub(lambda found: f"{found[0]} ", text)
 
 
-def _named(found: re.Match[str]) -> str:
-    first, more = f"U+{ord(found[0][0]):04X}", len(found[0]) - 1
+def _named(match: re.Match[str]) -> str:
+    first, more = f"U+{ord(match[0][0]):04X}", len(match[0]) - 1
     return f"⟨{first}⟩" if not more else f"⟨{first} and {more} more that cannot be seen⟩"
 
 

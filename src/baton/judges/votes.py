@@ -81,8 +81,8 @@ async def poll(
             break
         more = missing if every_sample else _enough(votes, planned, missing)
         start = len(votes) + len(errors)
-        asked = (judge.ask(request, sample=start + number) for number in range(more))
-        for answer in await asyncio.gather(*asked, return_exceptions=True):
+        requests = (judge.ask(request, sample=start + number) for number in range(more))
+        for answer in await asyncio.gather(*requests, return_exceptions=True):
             if isinstance(answer, JudgeError):
                 errors.append(answer)
             elif isinstance(answer, BaseException):

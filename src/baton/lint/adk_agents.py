@@ -166,20 +166,20 @@ def _values(tree: ast.Module) -> dict[str, ast.expr]:
 
 
 def _agent(node: ast.Call, file: str, names: _Names, *, at_import: bool) -> CodeAgent:
-    given = {keyword.arg: keyword.value for keyword in node.keywords}
-    name = given.get("name")
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+    name = keywords.get("name")
     if isinstance(name, ast.Name):
         name = names.value(file, name.id)
     thinks = any(
-        _thinks(given[key]) for key in ("planner", "generate_content_config") if key in given
+        _thinks(keywords[key]) for key in ("planner", "generate_content_config") if key in keywords
     )
     return CodeAgent(
         name=name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None,
         file=file,
         line=node.lineno,
-        children=[*_children(given.get("sub_agents"), file, names)],
-        tools=_tools(given.get("tools"), file, names),
-        inside=frozenset(_inside(given.get("tools"), file, names)),
+        children=[*_children(keywords.get("sub_agents"), file, names)],
+        tools=_tools(keywords.get("tools"), file, names),
+        inside=frozenset(_inside(keywords.get("tools"), file, names)),
         thinks=thinks and not _has_to_call(node),
         at_import=at_import,
     )
@@ -257,13 +257,13 @@ def _makes_agent(node: ast.Call, file: str, names: _Names) -> bool:
 
 def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | None:
     """Return the names of tools; ``None`` if one may be a set of tools, or has another name."""
-    found: set[str] = set()
+    tools: set[str] = set()
     for each in _entries(node, file, names):
         one = _tool(each, file, names)
         if one is None:
             return None
-        found.add(one)
-    return frozenset(found)
+        tools.add(one)
+    return frozenset(tools)
 
 
 def _inside(node: ast.expr | None, file: str, names: _Names) -> Iterator[str]:

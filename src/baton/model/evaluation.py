@@ -113,14 +113,14 @@ class CaseResult(msgspec.Struct, kw_only=True):
 
     def failed_at(self) -> list[FailedAt]:
         """Return for each failed score where it failed."""
-        found = []
+        failed = []
         for score in self.scores:
             if score.status == "failed":
                 ids = [*score.subject, *named_evidence(score)]
                 at = next((self.places[id_] for id_ in ids if id_ in self.places), None)
                 place = FailedAt(score.evaluator, *([at.agent, at.sender] if at else []))
-                found.append(place)
-        return found
+                failed.append(place)
+        return failed
 
 
 class EvaluatorCounts(msgspec.Struct, kw_only=True):

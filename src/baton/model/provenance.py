@@ -103,10 +103,10 @@ class ChangedText(Record, kw_only=True):
     cases: list[str] | None = None
 
     def __str__(self) -> str:
-        said = f"{self.name}: {self.before} → {self.after}"
+        text = f"{self.name}: {self.before} → {self.after}"
         if self.cases is None:
-            return said
-        return f"{said} ({', '.join(self.cases) or 'no examples'})"
+            return text
+        return f"{text} ({', '.join(self.cases) or 'no examples'})"
 
 
 class Provenance(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -217,15 +217,15 @@ class TraceIndex:
     @cached_property
     def sayings(self) -> dict[str, Content | Step]:
         """The texts of references in ``AgentRun.context``, by id."""
-        said: dict[str, Content | Step] = {}
+        by_id: dict[str, Content | Step] = {}
         for turn in self.trace.turns:
             if turn.input is not None:
-                said[turn.id] = turn.input
+                by_id[turn.id] = turn.input
             for run in turn.runs:
                 if run.output is not None:
-                    said[run.id] = run.output
-                said.update((step.id, step) for step in run.steps)
-        return said
+                    by_id[run.id] = run.output
+                by_id.update((step.id, step) for step in run.steps)
+        return by_id
 
     @cached_property
     def names(self) -> list[str]:
@@ -417,11 +417,11 @@ def in_short(error: str, limit: int = 200) -> str:
 
     The text before a traceback is kept; if there is none, the exception at its end.
     """
-    said, traceback, frames = error.partition(_TRACEBACK)
-    if traceback and not said.strip():
+    message, traceback, frames = error.partition(_TRACEBACK)
+    if traceback and not message.strip():
         raised = _RAISED.findall(frames)
-        said = raised[-1] if raised else error
-    line = " ".join(said.split())
+        message = raised[-1] if raised else error
+    line = " ".join(message.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
@@ -636,14 +636,14 @@ def dispatch_costs(trace: Trace) -> dict[str, float]:
     if not any(costs.values()):
         return {}
     made = _made_by(trace)
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
             runs = _set_to_work(made, [dispatch])
             known = [cost for id_ in sorted(runs) if (cost := costs.get(id_)) is not None]
             if runs and len(known) == len(runs):
-                found[dispatch.id] = sum(known)
-    return found
+                totals[dispatch.id] = sum(known)
+    return totals
 
 
 def _made_by(trace: Trace) -> dict[str | None, list[Dispatch]]:

@@ -94,7 +94,7 @@ def _refused(struct: type[msgspec.Struct], name: str, value: Any, origin: Origin
     rules = _rules(struct)
     if name not in rules:
         return []  # it is unknown, and refused as such with a similar name
-    said, keys, nested = rules[name]
+    source, keys, nested = rules[name]
     if nested is not None:
         inside = value if isinstance(value, Mapping) else {}
         return [
@@ -102,7 +102,7 @@ def _refused(struct: type[msgspec.Struct], name: str, value: Any, origin: Origin
             for each in inside
             for path in _refused(nested, each, inside[each], origin)
         ]
-    if said == "config" or (said == "file" and origin == "case"):
+    if source == "config" or (source == "file" and origin == "case"):
         return [name]
     if keys is not None:
         inside = value if isinstance(value, Mapping) else {}
@@ -125,8 +125,8 @@ def _rules(struct: type[msgspec.Struct]) -> dict[str, _Rule]:
         while isinstance(kind, inspect.Metadata):
             extra = {**(kind.extra or {}), **extra}
             kind = kind.type
-        said = extra.get("from", "case" if _is_harmless(kind) else "config")
-        rules[field.encode_name] = (said, extra.get("keys"), extra.get("options_of"))
+        source = extra.get("from", "case" if _is_harmless(kind) else "config")
+        rules[field.encode_name] = (source, extra.get("keys"), extra.get("options_of"))
     return rules
 
 

@@ -184,8 +184,8 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
             if called is None:
                 is_it = ast.unparse(node.func).endswith(f"prompts.{function.__name__}")
             if is_it and isinstance(first, ast.Constant) and isinstance(first.value, str):
-                given = node.args[1] if len(node.args) > 1 else _keyword(node, "default")
-                text = _value_of(given, module)
+                default = node.args[1] if len(node.args) > 1 else _keyword(node, "default")
+                text = _value_of(default, module)
                 known = text if isinstance(text, str) else None
                 yield Asking(first.value, known, path, node.lineno)
 
@@ -211,7 +211,7 @@ def _loaded_below(folder: Path) -> dict[Path, ModuleType]:
     # A program with a framework has thousands of modules in hundreds of folders: following the
     # links of each folder once instead of each file takes a fifth of the time.
     real: dict[str, str] = {}
-    inside, found = f"{folder}{os.sep}", {}
+    inside, modules = f"{folder}{os.sep}", {}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if not isinstance(file, str):
@@ -223,8 +223,8 @@ def _loaded_below(folder: Path) -> dict[Path, ModuleType]:
         if os.path.islink(path):  # noqa: PTH114 - a Path of each module takes as long as the rest
             path = os.path.realpath(path)
         if path.startswith(inside):
-            found[Path(path)] = module
-    return found
+            modules[Path(path)] = module
+    return modules
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
@@ -260,14 +260,14 @@ def _imports_of(path: Path) -> list[tuple[int, str]]:
 @lru_cache(maxsize=4096)
 def _imports_in(path: Path, _changed: int, _size: int) -> list[tuple[int, str]]:
     # Each provider of a process needs the same files: parsing 300 of them takes 2 s.
-    found: list[tuple[int, str]] = []
+    imports: list[tuple[int, str]] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            found += [(0, alias.name) for alias in node.names]
+            imports += [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             module = node.module or ""
             if module:
-                found.append((node.level, module))
+                imports.append((node.level, module))
             dotted = f"{module}." if module else ""
-            found += [(node.level, f"{dotted}{alias.name}") for alias in node.names]
-    return found
+            imports += [(node.level, f"{dotted}{alias.name}") for alias in node.names]
+    return imports

@@ -43,15 +43,19 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
 
         ``{"root_path": "src", "module_path": "desk.agent"}`` is ``src/desk``.
         """
-        told = spec.get("agent_metadata")
-        if "path" in spec or not isinstance(told, dict) or not told.get("module_path"):
+        metadata = spec.get("agent_metadata")
+        if "path" in spec or not isinstance(metadata, dict) or not metadata.get("module_path"):
             return spec
-        dotted = ".".join(str(told[k]) for k in ("module_prefix", "module_path") if told.get(k))
-        folder = dotted.removesuffix(f".{told.get('agent_submodule', 'agent')}").replace(".", "/")
-        if told.get("agent_name", "root_agent") != "root_agent":
+        dotted = ".".join(
+            str(metadata[k]) for k in ("module_prefix", "module_path") if metadata.get(k)
+        )
+        folder = dotted.removesuffix(f".{metadata.get('agent_submodule', 'agent')}").replace(
+            ".", "/"
+        )
+        if metadata.get("agent_name", "root_agent") != "root_agent":
             message = "`adk_local` plays the `root_agent` of an agent.py: name the agent so there"
             raise InputError(Problem(path="agent_metadata.agent_name", message=message))
-        return {**spec, "path": str(Path(told.get("root_path") or "") / folder)}
+        return {**spec, "path": str(Path(metadata.get("root_path") or "") / folder)}
 
     def __init__(self, options: AdkLocalOptions, around: Surroundings | None = None) -> None:
         super().__init__(options, around)

@@ -131,18 +131,18 @@ class PluggedServer(HttpServer):
             for part in (event.content.parts if event.content else None) or ():
                 if part.function_response is not None and part.function_response.name == NAME:
                     return _reply(part.function_response.response)
-        said = read.trouble or next((str(e.error) for e in read.wire.events if e.error), "")
-        if REFUSED_BY_ADK in said or not said:
+        problem = read.trouble or next((str(e.error) for e in read.wire.events if e.error), "")
+        if REFUSED_BY_ADK in problem or not problem:
             raise ProviderError(_NO_PLUGIN)
-        raise ProviderError(f"the server did not play the case: {said}")
+        raise ProviderError(f"the server did not play the case: {problem}")
 
     async def _check_version(self) -> None:
         """Refuse servers that are too old to have the plug-in; these might run an order live."""
         try:
-            told, _ = await self._http.json("GET", "/version")
+            answer, _ = await self._http.json("GET", "/version")
         except Refused as error:
             raise ProviderError(f"{_NO_PLUGIN} ({refusal(error)})") from error
-        version = str(told.get("version")) if isinstance(told, dict) else ""
+        version = str(answer.get("version")) if isinstance(answer, dict) else ""
         numbers = re.match(r"(\d+)\.(\d+)", version)
         if numbers is None or (int(numbers[1]), int(numbers[2])) < _OLDEST:
             oldest = ".".join(map(str, _OLDEST))

@@ -204,14 +204,14 @@ class Restarter:
         until = time.monotonic() + self._timeout
         # The id of a dead process can be reused.
         self._groups = [group for group in self._groups if _runs(group)]
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             try:
                 process = await asyncio.create_subprocess_shell(
                     self._command,
                     cwd=self._folder,
                     stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=said,
+                    stdout=output,
+                    stderr=output,
                     start_new_session=True,
                 )
             except OSError as error:
@@ -231,8 +231,8 @@ class Restarter:
                 raise
             if code:
                 how = f"ended with exit code {code}" if code > 0 else f"was ended by signal {-code}"
-                said.seek(max(0, said.seek(0, os.SEEK_END) - _KEPT))
-                text = self._blank(" ".join(said.read().decode(errors="replace").split()))
+                output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT))
+                text = self._blank(" ".join(output.read().decode(errors="replace").split()))
                 last_words = f" (it last said: {text})" if text else ""
                 raise ProviderError(f"the command of `restart` {how}{last_words}")
         trouble = "it was not asked in time"

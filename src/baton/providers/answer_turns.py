@@ -295,7 +295,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
             raise ProviderError(
                 f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
             )
-        given = {
+        fields = {
             name: value
             for name, value in (("arguments", stated.arguments), ("result", stated.result))
             if value is not msgspec.UNSET
@@ -303,11 +303,11 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
         call = ToolCall(
             id=f"{turn.id}-call{number}",
             name=stated.name,
-            arguments=given.get("arguments"),
-            result=Content.of(given.get("result")),
+            arguments=fields.get("arguments"),
+            result=Content.of(fields.get("result")),
             status="ok" if stated.error is None else "failed",
             error=stated.error,
-            unknown=[name for name in ("arguments", "result") if name not in given],
+            unknown=[name for name in ("arguments", "result") if name not in fields],
         )
         (owner or turn.runs[0]).steps.append(call)
     if said.dispatches is msgspec.UNSET:
@@ -351,8 +351,8 @@ def _read(answer: Any) -> StatedTurn:
         return msgspec.convert(answer, StatedTurn)
     except msgspec.ValidationError:
         faults = explain(answer, StatedTurn)
-        said = "; ".join(f"{path_text(fault.path)}: {fault.message}" for fault in faults)
-        raise ProviderError(f"the function returned a dict with faults: {said}") from None
+        problems = "; ".join(f"{path_text(fault.path)}: {fault.message}" for fault in faults)
+        raise ProviderError(f"the function returned a dict with faults: {problems}") from None
 
 
 def _usage(said: StatedTurn) -> Usage | None:

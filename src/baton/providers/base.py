@@ -267,9 +267,9 @@ class Hooks:
         Providers call this after each turn, and iterate over the turns that the case then has.
         """
         if self.talk is not None:
-            said = await self.talk(seen())
-            if said is not None:
-                case.turns.append(said)
+            reply = await self.talk(seen())
+            if reply is not None:
+                case.turns.append(reply)
 
     def grew(self, seen: Callable[[], Trace]) -> None:
         """Notify watchers that a turn has more data; ``seen`` makes the record so far."""

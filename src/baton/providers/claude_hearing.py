@@ -171,9 +171,9 @@ def _listen(sdk: ModuleType) -> None:
     @functools.wraps(query)
     async def queries(*, prompt: Any, options: Any = None, **more: Any) -> AsyncIterator[Any]:
         conversation = _Conversation(options)
-        asked = query(prompt=conversation.asked(prompt), options=options, **more)
+        stream = query(prompt=conversation.asked(prompt), options=options, **more)
         try:
-            async with aclosing(asked) as messages:
+            async with aclosing(stream) as messages:
                 async for message in messages:
                     conversation.take(message)
                     yield message

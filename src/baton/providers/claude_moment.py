@@ -107,8 +107,8 @@ def _copy(dispatch: DispatchCase, home: Path, *, is_asked: bool) -> Entries | No
             break
         kept.append(each)
     if is_asked:
-        asked = [n for n, each in enumerate(kept) if _is_prompt(each)]
-        kept = kept[: asked[-1]] if asked else []
+        prompts = [n for n, each in enumerate(kept) if _is_prompt(each)]
+        kept = kept[: prompts[-1]] if prompts else []
     # A session also stores the system prompt, the list of agents and CLAUDE.md as they were. Claude
     # Code would use these, and a changed text would have no effect.
     last: str | None = None
@@ -130,12 +130,12 @@ def _makes(entry: Any, to: str, prompt: str | None) -> bool:
         return False
     content = _message_of(entry).get("content")
     for block in content if isinstance(content, list) else ():
-        given = block.get("input") if isinstance(block, dict) else None
+        arguments = block.get("input") if isinstance(block, dict) else None
         if (
-            isinstance(given, dict)
+            isinstance(arguments, dict)
             and block.get("name") in _CALLS
-            and given.get("subagent_type", "general-purpose") == to
-            and (prompt is None or given.get("prompt") == prompt)
+            and arguments.get("subagent_type", "general-purpose") == to
+            and (prompt is None or arguments.get("prompt") == prompt)
         ):
             return True
     return False

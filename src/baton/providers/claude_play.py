@@ -222,8 +222,8 @@ class Stage:
         """Return the servers: Baton's, the program's servers behind it, and others that run."""
         servers: dict[str, Any] = {}
         rest = list(replaced)
-        given = self._options.mcp_servers
-        for name, config in given.items() if isinstance(given, dict) else ():
+        configured = self._options.mcp_servers
+        for name, config in configured.items() if isinstance(configured, dict) else ():
             prefix = prefix_of(name)
             own = [tool for tool in self._tools if tool.name.startswith(prefix)]
             gone = [tool for tool in own if tool in replaced]
@@ -272,16 +272,16 @@ class Stage:
     async def _before(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
         """Decide about a call before it is made."""
         play, name = self._play, data["tool_name"]
-        given, caller = data["tool_input"], data.get("agent_type") or self._cast.name
+        arguments, caller = data["tool_input"], data.get("agent_type") or self._cast.name
         if play.refused or play.decided:
             return _stopped("the case has ended")
         if self._is_stub(data.get("agent_type")):
             return _stopped("this agent is not played")
-        asked = Asked(name, given, agent=caller, id=id_)
+        asked = Asked(name, arguments, agent=caller, id=id_)
         is_dispatch = name in _DISPATCHING
         if is_dispatch:
-            kind = given.get("subagent_type") or "general-purpose"
-            asked = Asked(kind, given.get("prompt"), caller, "agent", id_, tool=name)
+            kind = arguments.get("subagent_type") or "general-purpose"
+            asked = Asked(kind, arguments.get("prompt"), caller, "agent", id_, tool=name)
         elif name in _OF_THE_SESSION and name not in play.stand_ins.tools:
             return {}
         server = (data.get("mcp_server") or {}).get("name")
@@ -307,7 +307,7 @@ class Stage:
             return _answered()
         if is_dispatch:
             self._reports[id_ or ""] = _text(result)
-            return _allowed({**given, "prompt": _STUB, "run_in_background": False})
+            return _allowed({**arguments, "prompt": _STUB, "run_in_background": False})
         if not is_ours:
             play.refused.append(f"the tool `{name}` was not run: it could not be replaced")
             return _stopped(play.refused[-1])
@@ -315,8 +315,8 @@ class Stage:
         return _answered()
 
     def _fronts(self) -> set[str]:
-        given = self._options.mcp_servers
-        named = given.items() if isinstance(given, dict) else ()
+        servers = self._options.mcp_servers
+        named = servers.items() if isinstance(servers, dict) else ()
         return {
             _SERVER,
             *(n for n, each in named if isinstance(each, dict) and each.get("type") == "sdk"),
@@ -375,8 +375,8 @@ def _stopped(reason: str) -> dict[str, Any]:
     return {**_denied(reason), "continue_": False, "stopReason": reason}
 
 
-def _allowed(given: dict[str, Any]) -> dict[str, Any]:
-    return _decision("allow", updatedInput=given)
+def _allowed(arguments: dict[str, Any]) -> dict[str, Any]:
+    return _decision("allow", updatedInput=arguments)
 
 
 def _answered() -> dict[str, Any]:
@@ -445,7 +445,7 @@ def _refuse_surprises(options: Any) -> None:
 
 def without_stubs(trace: Trace, play: Play | None) -> Trace:
     """Remove sub-agents that were only started as stubs, and insert their answers."""
-    given = {
+    answers = {
         each.asked.id: each.answer
         for each in (play.given if play is not None else ())
         if each.asked.kind == "agent" and each.answer.error is None
@@ -453,12 +453,12 @@ def without_stubs(trace: Trace, play: Play | None) -> Trace:
     for turn in trace.turns:
         gone: set[str] = set()
         for dispatch in turn.dispatches:
-            if dispatch.call in given and dispatch.call is not None:
+            if dispatch.call in answers and dispatch.call is not None:
                 gone.update(dispatch.runs)
                 dispatch.runs, dispatch.status, dispatch.error = [], "completed", None
                 dispatch.unknown = without(dispatch.unknown, "runs", "result")
                 if dispatch.result is None:
-                    dispatch.result = Content.of(_text(given[dispatch.call].result))
+                    dispatch.result = Content.of(_text(answers[dispatch.call].result))
         # A model that ignores the stub's task can have passed on work. That call was refused.
         kept = []
         for dispatch in turn.dispatches:
@@ -489,9 +489,9 @@ class _Front:
         """Answer requests until the other side closes the connection."""
         if self._inner is None:
             async for message in read:
-                asked = _plain(message)
-                if "id" in asked:
-                    await write.send(_reply(asked, self._result(asked)))
+                request = _plain(message)
+                if "id" in request:
+                    await write.send(_reply(request, self._result(request)))
             return
         from mcp.shared.memory import create_client_server_memory_streams
 
@@ -511,27 +511,27 @@ class _Front:
                 await asyncio.gather(*running, return_exceptions=True)
 
     async def _pass_on(self, message: Any, forth: Any, write: Any) -> None:
-        asked = _plain(message)
-        if asked.get("method") == "tools/list":
-            await write.send(_reply(asked, self._result(asked)))
+        request = _plain(message)
+        if request.get("method") == "tools/list":
+            await write.send(_reply(request, self._result(request)))
             return
-        if asked.get("method") == "tools/call" and "id" in asked:
-            ready = self._take(_call_id(asked), None)
+        if request.get("method") == "tools/call" and "id" in request:
+            ready = self._take(_call_id(request), None)
             if ready is not None:
-                await write.send(_reply(asked, ready))
+                await write.send(_reply(request, ready))
                 return
-            name = asked["params"]["name"].removeprefix(self._prefix)
-            asked["params"] = {**asked["params"], "name": name}
-            message = _message(asked, message)
+            name = request["params"]["name"].removeprefix(self._prefix)
+            request["params"] = {**request["params"], "name": name}
+            message = _message(request, message)
         await forth.send(message)
 
     async def _pass_back(self, back: Any, write: Any) -> None:
         async for message in back:
             await write.send(message)
 
-    def _result(self, asked: dict[str, Any]) -> dict[str, Any]:
-        params = asked.get("params") or {}
-        match asked.get("method"):
+    def _result(self, request: dict[str, Any]) -> dict[str, Any]:
+        params = request.get("params") or {}
+        match request.get("method"):
             case "initialize":
                 return {
                     "protocolVersion": params.get("protocolVersion"),
@@ -546,13 +546,13 @@ class _Front:
                 return {"tools": tools}
             case "tools/call":
                 nothing = {"content": _content("nothing answers this call"), "isError": True}
-                ready: dict[str, Any] = self._take(_call_id(asked), nothing)
+                ready: dict[str, Any] = self._take(_call_id(request), nothing)
                 return ready
         return {}
 
 
-def _call_id(asked: dict[str, Any]) -> str:
-    meta = asked["params"].get("_meta") or {}
+def _call_id(request: dict[str, Any]) -> str:
+    meta = request["params"].get("_meta") or {}
     return str(meta.get("claudecode/toolUseId") or "")
 
 
@@ -565,8 +565,8 @@ def _plain(message: Any) -> dict[str, Any]:
     return plain
 
 
-def _reply(asked: dict[str, Any], result: dict[str, Any]) -> Any:
-    return _message({"jsonrpc": "2.0", "id": asked["id"], "result": result}, None)
+def _reply(request: dict[str, Any], result: dict[str, Any]) -> Any:
+    return _message({"jsonrpc": "2.0", "id": request["id"], "result": result}, None)
 
 
 def _message(plain: dict[str, Any], like: Any) -> Any:
@@ -586,7 +586,7 @@ async def listed(server: Any) -> list[dict[str, Any]]:
 
     client = {"name": _SERVER, "version": "1"}
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    asked: list[dict[str, Any]] = [
+    requests: list[dict[str, Any]] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
@@ -596,7 +596,7 @@ async def listed(server: Any) -> list[dict[str, Any]]:
         running = asyncio.ensure_future(server.run(inward, outward, options))
         try:
             answer: dict[str, Any] = {}
-            for each in asked:
+            for each in requests:
                 await forth.send(_message(each, None))
                 while "id" in each and answer.get("id") != each["id"]:
                     answer = _plain(await back.receive())
@@ -670,8 +670,8 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
             try:
                 async with asyncio.timeout(_ASKING):
                     # Unwrapped, so that this is not recorded as a call by the program.
-                    asked = inspect.unwrap(sdk.query)(prompt="Hello.", options=alone)
-                    async with aclosing(asked) as messages:
+                    stream = inspect.unwrap(sdk.query)(prompt="Hello.", options=alone)
+                    async with aclosing(stream) as messages:
                         async for message in messages:
                             _check_servers(message)
             except TimeoutError:
@@ -722,10 +722,10 @@ async def _deaf_model(bodies: list[dict[str, Any]]) -> AsyncIterator[str]:
             path = head.split(" ")[1].partition("?")[0]
             if path.endswith("/messages"):
                 bodies.append(msgspec.json.decode(body, type=dict))
-            said = b'{"type":"error","error":{"type":"invalid_request_error","message":"none"}}'
+            refusal = b'{"type":"error","error":{"type":"invalid_request_error","message":"none"}}'
             writer.write(
                 b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
-                b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(said), said)
+                b"Connection: close\r\nContent-Length: %d\r\n\r\n%b" % (len(refusal), refusal)
             )
             await writer.drain()
         writer.close()

@@ -133,8 +133,8 @@ def with_prompt(trace: Trace, options: ClaudeSdkOptions) -> Trace:
     if options.system_prompt is None:
         return trace
     card = trace.agents.get(MAIN, AgentCard())
-    told = msgspec.structs.replace(card, instructions=card.instructions or options.system_prompt)
-    return msgspec.structs.replace(trace, agents={**trace.agents, MAIN: told})
+    changed = msgspec.structs.replace(card, instructions=card.instructions or options.system_prompt)
+    return msgspec.structs.replace(trace, agents={**trace.agents, MAIN: changed})
 
 
 def _changed_agents(texts: Mapping[str, str]) -> set[str]:
@@ -450,8 +450,10 @@ async def connected(
     """Run Claude Code for a block; raises ProviderError when it does not start."""
     import claude_agent_sdk as sdk
 
-    given = sdk_options(options, agents, folder)
-    client = sdk.ClaudeSDKClient(given if prepare is None else await prepare(given))
+    client_options = sdk_options(options, agents, folder)
+    client = sdk.ClaudeSDKClient(
+        client_options if prepare is None else await prepare(client_options)
+    )
     try:
         await client.connect()
     except sdk.ClaudeSDKError as error:
@@ -468,7 +470,7 @@ def sdk_options(options: ClaudeSdkOptions, agents: Mapping[str, AgentCard], fold
 
     # Older versions of the SDK do not have every option.
     known = {field.name for field in dataclasses.fields(sdk.ClaudeAgentOptions)}
-    given = {
+    values = {
         "model": options.model,
         "system_prompt": options.system_prompt,
         "permission_mode": options.permission_mode,
@@ -485,7 +487,7 @@ def sdk_options(options: ClaudeSdkOptions, agents: Mapping[str, AgentCard], fold
         env=options.env,
         setting_sources=list(options.setting_sources),
         **({"forward_subagent_text": True} if "forward_subagent_text" in known else {}),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in values.items() if value is not None},
     )
 
 
@@ -537,8 +539,8 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         known = self._texts()
         for name in texts:
             if name not in known and not name.startswith("tool:"):
-                said = suggestion(name, set(known)) or "it has none"
-                raise InputError(f"`claude_sdk` has no component `{name}`; {said}")
+                hint = suggestion(name, set(known)) or "it has none"
+                raise InputError(f"`claude_sdk` has no component `{name}`; {hint}")
         if self._memory is not None and any("#" in name for name in texts):
             self._memory.check()
 
@@ -549,8 +551,8 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
             known = await self._tools()
             for name in named:
                 if name not in known:
-                    said = suggestion(name, set(known)) or "it has none"
-                    raise InputError(f"`claude_sdk` has no component `{name}`; {said}")
+                    hint = suggestion(name, set(known)) or "it has none"
+                    raise InputError(f"`claude_sdk` has no component `{name}`; {hint}")
         return self
 
     async def _tools(self) -> dict[str, str]:
@@ -629,17 +631,17 @@ class ClaudeSdk(ConfiguredProvider[ClaudeSdkOptions]):
         # Agent files can add hooks and servers. So with stand-ins, all agents are stated here.
         agents = self._agents if play.is_idle and taken_up is None else self._known
 
-        async def prepare(given: Any) -> Any:
+        async def prepare(client_options: Any) -> Any:
             for name, value in changes.items():
-                before = getattr(given, name)
+                before = getattr(client_options, name)
                 both = {**before, **value} if isinstance(before, dict) else value
-                given = dataclasses.replace(given, **{name: both})
+                client_options = dataclasses.replace(client_options, **{name: both})
             if taken_up is not None and taken_up.entries:
-                env = {**given.env, **({GOES_ON: "1"} if taken_up.goes_on else {})}
-                given = dataclasses.replace(
-                    given, resume=taken_up.session, session_store=taken_up, env=env
+                env = {**client_options.env, **({GOES_ON: "1"} if taken_up.goes_on else {})}
+                client_options = dataclasses.replace(
+                    client_options, resume=taken_up.session, session_store=taken_up, env=env
                 )
-            return await staged(play, given, cast=cast, descriptions=descriptions)
+            return await staged(play, client_options, cast=cast, descriptions=descriptions)
 
         goes_on = taken_up is not None and taken_up.goes_on
         return Scene(

@@ -49,7 +49,7 @@ def worded(error: BaseException) -> str:
     """Describe an exception with its place in the user's code; `--debug` shows the traceback."""
     inner = error.error if isinstance(error, Raised) else error
     show_traceback(inner)
-    said = named(inner)
+    text = named(inner)
     own = str(Path(__file__).parent.parent)
     frames = [frame for frame, _ in traceback.walk_tb(inner.__traceback__)]
     places = [
@@ -57,7 +57,7 @@ def worded(error: BaseException) -> str:
         for frame in frames
         if not frame.f_code.co_filename.startswith(own)
     ]
-    return f"{said} ({places[-1]})" if places else said
+    return f"{text} ({places[-1]})" if places else text
 
 
 def takes_one(function: Function) -> bool:
@@ -189,8 +189,8 @@ class Target:
 
     async def call(self, first: object, case: Case, session: dict[str, Any]) -> Any:
         """Call it; what it raises is passed on. One that is not async gets a thread."""
-        given = {"case": case, "session": session}
-        extras = {name: given[name] for name in self._extras}
+        arguments = {"case": case, "session": session}
+        extras = {name: arguments[name] for name in self._extras}
         function = self._function
         if not extras:
             return await call(function, first)

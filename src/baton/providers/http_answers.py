@@ -283,7 +283,7 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
         agents = [name for name, _ in groupby(names)] if names else msgspec.UNSET
     calls = _all_of(document, paths.tools, _call)
     dispatches = _all_of(document, paths.dispatches, _dispatch)
-    said = StatedTurn(
+    stated = StatedTurn(
         output=text if data is msgspec.UNSET else data,
         agents=_owners(agents, calls),
         tool_calls=calls,
@@ -294,7 +294,7 @@ def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
         error=error,
     )
     return Reading(
-        said,
+        stated,
         text if isinstance(text, str) else None,
         [is_stated for _, is_stated in dispatches or ()],
         agents is not msgspec.UNSET,
@@ -367,14 +367,14 @@ def _all_of(
 
 def _call(match: Any, group: _Group) -> StatedCall:
     parts = group.parts
-    given = {name: parts[name].one(match) for name in ("arguments", "result") if name in parts}
-    if isinstance(given.get("arguments"), str):
-        given["arguments"] = _decoded(given["arguments"])
+    values = {name: parts[name].one(match) for name in ("arguments", "result") if name in parts}
+    if isinstance(values.get("arguments"), str):
+        values["arguments"] = _decoded(values["arguments"])
     return StatedCall(
         name=parts["name"].needed(match),
         agent=_text(match, parts, "agent"),
         error=_fault(match, parts),
-        **given,
+        **values,
     )
 
 
@@ -384,14 +384,14 @@ def _dispatch(match: Any, group: _Group) -> tuple[StatedDispatch, bool]:
     kind = group.kind or parts["kind"].needed(match)
     if kind not in _KINDS:
         raise ProviderError(f"{parts['kind']}: “{kind}” is none of {', '.join(_KINDS)}")
-    given = {name: parts[name].one(match) for name in ("prompt", "result") if name in parts}
+    values = {name: parts[name].one(match) for name in ("prompt", "result") if name in parts}
     sender = parts["sender"].one(match) if "sender" in parts else msgspec.UNSET
     stated = StatedDispatch(
         to=parts["to"].needed(match),
         sender=_text(match, parts, "sender"),
         kind=kind,  # type: ignore[arg-type]
         error=_fault(match, parts),
-        **given,
+        **values,
     )
     return stated, sender is not msgspec.UNSET
 

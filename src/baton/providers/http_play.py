@@ -60,9 +60,9 @@ class Shared:
         command of ``restart`` runs in ``folder``.
         """
         parts = address(options.url, "url")
-        given = Credentials(headers=headers, basic=basic_of(parts))
+        credentials = Credentials(headers=headers, basic=basic_of(parts))
         keys = [value for value in query_values(parts) if "{" not in value]
-        self._access: Access = access(place, given, options.verify_ssl, keys)
+        self._access: Access = access(place, credentials, options.verify_ssl, keys)
         self._options = options
         self._down: tuple[float, str] | None = None
         self._restarter = restarter_of(options, folder, self._access.blank)

@@ -247,8 +247,8 @@ class Python(ConfiguredProvider[PythonOptions]):
                     played.append(Stated(recorded.turn, None))  # the part that was played
                 if not played:
                     raise
-                said = f"the function raised {worded(error)}"
-                text = f"turn {index + 1}: {error if isinstance(error, ProviderError) else said}"
+                problem = f"the function raised {worded(error)}"
+                text = f"turn {index + 1}: {error if isinstance(error, ProviderError) else problem}"
                 raise ProviderError(text, self._trace(case, played, heard)) from error
             trace = self._finished(case, played, heard)
             await self.hooks.after_turn(case, trace.turns[-1])
@@ -441,8 +441,8 @@ def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple
         how = install(*wanted)
         return False, f"what the agents of `{options.target}` do is not recorded: {how}"
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        said = f"what the agents of `{options.target}` do is not recorded"
-        return False, f"{said}: OTEL_SDK_DISABLED is set"
+        message = f"what the agents of `{options.target}` do is not recorded"
+        return False, f"{message}: OTEL_SDK_DISABLED is set"
     return True, None
 
 

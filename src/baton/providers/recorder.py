@@ -502,8 +502,8 @@ def _is_handed_on(play: Play, name: str) -> bool:
 
 
 def _first(function: Callable[..., Any], args: Any, named: Any) -> Any:
-    given = _arguments(function, args, named)
-    return next(iter(given.values()), None) if isinstance(given, dict) else None
+    arguments = _arguments(function, args, named)
+    return next(iter(arguments.values()), None) if isinstance(arguments, dict) else None
 
 
 def _arguments(function: Callable[..., Any], args: Any, named: Any) -> Any:

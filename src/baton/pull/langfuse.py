@@ -320,8 +320,8 @@ async def _by_v2(store: Store, trace_id: str, size: int) -> Trace | None:
 def _pages(
     store: Store, params: Params, size: int, *, kept: bool = True
 ) -> AsyncIterator[Observation]:
-    asked = [*params, ("limit", size)]
-    return store.listed(_OBSERVATIONS, _Observations, asked, kept=kept)
+    all_params = [*params, ("limit", size)]
+    return store.listed(_OBSERVATIONS, _Observations, all_params, kept=kept)
 
 
 def _cut(metadata: Any, prefix: str = "") -> list[str]:

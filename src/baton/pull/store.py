@@ -130,28 +130,28 @@ class Store:
             PullError: no connection, no answer in time, or one truncated, after all attempts; or
                 JSON of another type.
         """
-        given = tuple((name, str(value)) for name, value in params if value is not None)
-        request = Request("GET", self.url + path, params=given, whole=True)
+        stated = tuple((name, str(value)) for name, value in params if value is not None)
+        request = Request("GET", self.url + path, params=stated, whole=True)
         try:
             body = (await self._http.ask(request, self._retries)).body
         except Refused as error:
             if error.status in (401, 403):
                 raise InputError(f"{error.with_attempts()}; check {self._keys}") from None
             advice = "; ask for a shorter time range, or try again later"
-            said = error.with_attempts() + (advice if error.status == 429 else "")
-            raise NotFound(said, error.status) from None
+            message = error.with_attempts() + (advice if error.status == 429 else "")
+            raise NotFound(message, error.status) from None
         except NoAnswer as error:
             raise PullError(str(error)) from None
         self.received += len(body.data)
         try:
             return msgspec.json.decode(body.data, type=type)
         except msgspec.ValidationError as error:
-            said = f"{self.url}{path} answered something else than expected: {error}"
-            raise PullError(said) from None
+            message = f"{self.url}{path} answered something else than expected: {error}"
+            raise PullError(message) from None
         except NOT_JSON:
             kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
-            said = f"{self.url}{path} answered {kind}: is that the address of the store?"
-            raise NotJson(said) from None
+            message = f"{self.url}{path} answered {kind}: is that the address of the store?"
+            raise NotJson(message) from None
 
     async def listed(
         self,

@@ -262,8 +262,8 @@ class Moments:
             if moments and not self.plan.needs_judge:
                 traces = [recorded_trace(case) for case in moments]
                 results = score_in_memory(self.plan, traces, self.dataset, self.dataset.name)
-                found = (each for each in results.results if each.trace is not None)
-                self._scored = {each.position: each for each in found}
+                with_trace = (each for each in results.results if each.trace is not None)
+                self._scored = {each.position: each for each in with_trace}
         return self._scored
 
     async def known(self) -> tuple[dict[str, str], set[str]]:
@@ -347,8 +347,8 @@ def _compared(
     outcomes = [case.outcome for case in cases]
     failing = sum(_fails(each.unchanged) for each in cases if each.outcome != "error")
     passing = sum(_passes(each.unchanged) for each in cases if each.outcome != "error")
-    told = [each for each in cases if each.recorded is not None and each.unchanged]
-    same = [_as_recorded(each) for each in told]
+    comparable = [each for each in cases if each.recorded is not None and each.unchanged]
+    same = [_as_recorded(each) for each in comparable]
     left_out = {case.id for case in cases if case.outcome in ("error", "no verdict")}
     return Replayed(
         changes=changes,
@@ -363,10 +363,10 @@ def _compared(
 
 
 def _by_case(evaluation: Evaluation) -> dict[int, list[CaseResult]]:
-    found: dict[int, list[CaseResult]] = {}
+    by_case: dict[int, list[CaseResult]] = {}
     for result in evaluation.results:
-        found.setdefault(result.position, []).append(result)
-    return found
+        by_case.setdefault(result.position, []).append(result)
+    return by_case
 
 
 def _case(
@@ -423,10 +423,10 @@ def _outcome(unchanged: Sequence[Seen], changed: Sequence[Seen] | None) -> CaseO
 def _as_recorded(case: ReplayedCase) -> bool | None:
     """Tell whether every unchanged repeat did what was recorded; ``None`` if unknown."""
     assert case.recorded is not None  # noqa: S101 - the caller has looked
-    found = [differences(case.recorded, each) for each in case.unchanged]
-    if any(text is None for text in found):
+    differing = [differences(case.recorded, each) for each in case.unchanged]
+    if any(text is None for text in differing):
         return None
-    return not any(found)
+    return not any(differing)
 
 
 def _paired(

@@ -70,10 +70,12 @@ def summary(replayed: Replayed) -> list[str]:
             lines.append(f"the change fixed {replayed.fixed}, and broke {replayed.broke}")
         axes = replayed.comparison.axes if replayed.comparison is not None else []
         lines += [f"{PASSED}: {axis_line(axis)}" for axis in axes if axis.axis.name == PASSED]
-        told = [case for case in replayed.cases if any(text is not None for text in case.differs)]
-        differing = sum(any(case.differs) for case in told)
-        if told:
-            lines.append(f"changed, {differing} of {len(told)} differ from the recording")
+        comparable = [
+            case for case in replayed.cases if any(text is not None for text in case.differs)
+        ]
+        differing = sum(any(case.differs) for case in comparable)
+        if comparable:
+            lines.append(f"changed, {differing} of {len(comparable)} differ from the recording")
     without = sum(case.outcome == "no verdict" for case in replayed.cases)
     if without:
         lines.append(

@@ -128,8 +128,8 @@ def recorded_conversation(trace: Trace) -> Seen:
 
 
 def _last_said(messages: list[Message]) -> str | None:
-    said = [each.text for each in messages if each.role == "agent" and each.text]
-    return said[-1] if said else None
+    texts = [each.text for each in messages if each.role == "agent" and each.text]
+    return texts[-1] if texts else None
 
 
 def differences(recorded: Seen, played: Seen) -> str | None:
@@ -139,19 +139,19 @@ def differences(recorded: Seen, played: Seen) -> str | None:
     """
     if played.status == "error" or not tells(recorded):
         return None
-    found = []
+    differing = []
     if recorded.to is not None and played.to is not None:
         if recorded.to != played.to:
-            found.append(f"{_names(recorded.to)} → {_names(played.to)}")
+            differing.append(f"{_names(recorded.to)} → {_names(played.to)}")
         elif recorded.prompts is not None and played.prompts is not None:
             if [*map(_words, recorded.prompts)] != [*map(_words, played.prompts)]:
-                found.append("another prompt")
+                differing.append("another prompt")
     if recorded.answer is not None and played.answer is not None:
         if _words(recorded.answer) != _words(played.answer):
-            found.append("another answer")
+            differing.append("another answer")
     elif recorded.answer is not None:
-        found.append("no answer")
-    return ", ".join(found)
+        differing.append("no answer")
+    return ", ".join(differing)
 
 
 def _names(agents: list[str]) -> str:

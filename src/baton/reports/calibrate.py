@@ -98,8 +98,8 @@ def _figures(report: CalibrationReport, judge: JudgeReport) -> Iterator[tuple[st
         taken = str(samples.fewest)
         if samples.fewest != samples.most:
             taken += f" to {samples.most}"
-        said = f"{_text_of(samples.unanimous)} of items, {taken} samples"
-        yield "agrees with itself", f"{said}; spread {_text_of(samples.spread)}"
+        text = f"{_text_of(samples.unanimous)} of items, {taken} samples"
+        yield "agrees with itself", f"{text}; spread {_text_of(samples.spread)}"
     if order is None:
         yield "choices reversed", "not known: ask with --reversed"
     else:

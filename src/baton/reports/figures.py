@@ -318,11 +318,11 @@ def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool
 
 def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUse]:
     """Return what distilled judges did, by evaluator; only if there is one that answered."""
-    found: dict[str, DistilledUse] = {}
+    uses: dict[str, DistilledUse] = {}
     for one in sums:
         if one.distilled is not None:
-            found.setdefault(one.evaluator, DistilledUse()).join(one.distilled)
-    return {name: small for name, small in found.items() if small.answered or small.audited}
+            uses.setdefault(one.evaluator, DistilledUse()).join(one.distilled)
+    return {name: small for name, small in uses.items() if small.answered or small.audited}
 
 
 def distilled_line(small: DistilledUse, asked: Asked) -> str:

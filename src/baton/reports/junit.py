@@ -43,11 +43,11 @@ def write_junit(evaluation: Reportable, out: IO[str]) -> None:
     for result in evaluation:
         out.write(_case(name, result, repeated=header.repeats > 1))
     for line in missed:
-        said = f"<failure message={_attribute(line)}/>"
-        out.write(f'    <testcase classname={name} name="the gate">{said}</testcase>\n')
+        element = f"<failure message={_attribute(line)}/>"
+        out.write(f'    <testcase classname={name} name="the gate">{element}</testcase>\n')
     for problem in header.problems:
-        said = f"<error message={_attribute(problem)}/>"
-        out.write(f'    <testcase classname={name} name="the evaluation">{said}</testcase>\n')
+        element = f"<error message={_attribute(problem)}/>"
+        out.write(f'    <testcase classname={name} name="the evaluation">{element}</testcase>\n')
     out.write("  </testsuite>\n</testsuites>\n")
 
 

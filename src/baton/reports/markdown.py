@@ -119,8 +119,8 @@ def _listed(title: str, lines: list[str]) -> Iterator[str]:
 
 def _case(result: CaseResult, header: Header, times: int) -> Iterator[str]:
     name = f"{_MARKS[result.status]} **{code(result.case_id, 120)}**"
-    said = repeat_text(result, header.repeats, times)
-    repeat = f" ({said})" if said else ""
+    text = repeat_text(result, header.repeats, times)
+    repeat = f" ({text})" if text else ""
     place = place_of(result)
     where = "" if place is None else f" {code(':'.join(str(p) for p in place if p), 200)}"
     yield f"- {name}{repeat}{where}"

@@ -272,8 +272,8 @@ def case_lines(
     """
     head = Text("\n").append(f"{MARKS[result.status]} ", STYLES[result.status])
     head.append(one_line(result.case_id, 200), "bold")
-    if said := repeat_text(result, header.repeats, times):
-        head.append(f"  {said}", "dim")
+    if text := repeat_text(result, header.repeats, times):
+        head.append(f"  {text}", "dim")
     if result.mean is not None and isinstance(header.pass_rule, dict):
         head.append(f"  mean {result.mean:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
     location = result.recorded.location if result.recorded is not None else None

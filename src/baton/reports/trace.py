@@ -241,8 +241,8 @@ def gaps(trace: Trace) -> Iterator[str]:
         example = f", such as {one_line(dropped.example, 60)}" if dropped.example else ""
         yield f"dropped: {one_line(dropped.what)} ({counted(dropped.count, 'time')}{example})"
     if unplaced := trace.attributes.get(UNPLACED):
-        told = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
-        yield f"answered by stand-ins, and not in the record: {one_line(told, 200)}"
+        listed = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
+        yield f"answered by stand-ins, and not in the record: {one_line(listed, 200)}"
     notes = decisions_of(trace)
     for note in notes[:_DECISIONS]:
         yield f"guard: {_decision_line(note)}"

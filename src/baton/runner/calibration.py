@@ -319,11 +319,11 @@ def _report(
         if key in verdicts
     ]
     # The models that were called when this one answered.
-    asked = {None, model, *(thing.asked for thing in verdicts.values())}
+    models = {None, model, *(thing.asked for thing in verdicts.values())}
     why = {
         thing.key: _reason(thing)
         for thing in things
-        if thing.key not in verdicts and thing.asked in asked
+        if thing.key not in verdicts and thing.asked in models
     }
     missing = (why.get(key, "not asked") for key in of_people.opinions if key not in verdicts)
     reversed_things = {thing.key: thing for thing in turned}

@@ -61,9 +61,9 @@ def imagining_by(judge: Judge) -> AbstractContextManager[None]:
 def _imagine_by(judge: Judge) -> Imagine:
 
     async def imagine(wanted: Wanted) -> Answer:
-        given = (await judge.ask(_request(wanted))).value
-        text = given["result"]
-        if given["failed"]:
+        value = (await judge.ask(_request(wanted))).value
+        text = value["result"]
+        if value["failed"]:
             return Answer(error=text, by="llm")
         return Answer(_value(text) if wanted.asked.kind == "tool" else text, by="llm")
 
@@ -71,8 +71,8 @@ def _imagine_by(judge: Judge) -> Imagine:
 
 
 def _request(wanted: Wanted) -> JudgeRequest:
-    asked = wanted.asked
-    blocks = [("call", f"{asked.name}\n{_json(asked.input)}")]
+    call = wanted.asked
+    blocks = [("call", f"{call.name}\n{_json(call.input)}")]
     if wanted.schema is not None:
         blocks.append(("result schema", _json(wanted.schema)))
     if wanted.about is not None:
@@ -83,24 +83,24 @@ def _request(wanted: Wanted) -> JudgeRequest:
     return JudgeRequest(
         rubric="stand_in",
         version=_VERSION,
-        instructions=_AGENT if asked.kind == "agent" else _INSTRUCTIONS,
+        instructions=_AGENT if call.kind == "agent" else _INSTRUCTIONS,
         content=fenced_neutral(safe),
         schema=_ANSWER,
     )
 
 
 def _earlier(wanted: Wanted) -> str:
-    told: list[str] = []
+    lines: list[str] = []
     left = _ALL_CALLS
     for number, each in reversed(list(enumerate(wanted.earlier, 1))):
         came = f"error: {each.error}" if each.error is not None else _json(each.result)
         text = clip(f"{number}. {each.name} {_json(each.input)}\n-> {came}", _LONGEST_CALL).text
         left -= len(text)
         if left < 0:
-            told.append(f"({number} earlier calls are left out)")
+            lines.append(f"({number} earlier calls are left out)")
             break
-        told.append(text)
-    return "\n".join(reversed(told))
+        lines.append(text)
+    return "\n".join(reversed(lines))
 
 
 def _json(value: Any) -> str:

@@ -273,14 +273,14 @@ def with_reversed_order(evaluator: Chosen) -> Chosen:
     answer: dict[str, Any] = msgspec.to_builtins(rubric.answer)
     for part in ("choices", "scale", "each", "claims"):
         if answer.get(part) is not None:
-            given = answer[part]
+            value = answer[part]
             if part == "choices":
-                answer[part] = dict(reversed(given.items()))
+                answer[part] = dict(reversed(value.items()))
             else:
                 name = "levels" if part == "scale" else "choices"
-                if given.get(name):
-                    answer[part] = {**given, name: dict(reversed(given[name].items()))}
-    kept = {part: given for part, given in answer.items() if given is not None}
+                if value.get(name):
+                    answer[part] = {**value, name: dict(reversed(value[name].items()))}
+    kept = {part: value for part, value in answer.items() if value is not None}
     return evaluator.with_options({"answer": kept, "inputs": rubric.inputs[::-1]})
 
 
@@ -299,8 +299,8 @@ async def ask(
         return of_scores(trace, case_id(trace, case), scores, shown)
 
     by_trace = await asyncio.gather(*(one(trace, case) for trace, case in traces))
-    asked = evaluator.options.judge.get("model", judge.model)
-    return [msgspec.structs.replace(thing, asked=asked) for things in by_trace for thing in things]
+    model = evaluator.options.judge.get("model", judge.model)
+    return [msgspec.structs.replace(thing, asked=model) for things in by_trace for thing in things]
 
 
 def shown_of(

@@ -92,8 +92,8 @@ class RunFolder(NamedTuple):
         self, planned: int, repeats: int, notices: Sequence[str], **run: Any
     ) -> EvaluationWriter:
         """Create or reopen the folder; ``run`` is how it is played, if that changed."""
-        told = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
-        header = {**self.header, **run, "planned": planned, "notices": told}
+        all_notices = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
+        header = {**self.header, **run, "planned": planned, "notices": all_notices}
         writer = EvaluationWriter(
             self.root,
             self.name,

@@ -374,8 +374,10 @@ def _plan_one(
     elif isinstance(spec, Mapping):
         spec = checked(dict(spec), EvaluatorSpec)
     if not isinstance(spec, EvaluatorSpec):
-        given = evaluator_of(spec)
-        return PlannedEvaluator(evaluator=given, override_names=(given.type, given.name))
+        configured = evaluator_of(spec)
+        return PlannedEvaluator(
+            evaluator=configured, override_names=(configured.type, configured.name)
+        )
     if not spec.enabled:
         return None
     of_data = isinstance(spec, DataSpec)
@@ -483,11 +485,11 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def _located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return options of a rubric with their files resolved from a folder."""
-    found = dict(config)
+    located = dict(config)
     for name in ("examples", "distilled"):
-        given = config.get(name)
-        if isinstance(given, Mapping) and isinstance(given.get("file"), str):
-            found[name] = {**given, "file": str(folder / given["file"])}
+        value = config.get(name)
+        if isinstance(value, Mapping) and isinstance(value.get("file"), str):
+            located[name] = {**value, "file": str(folder / value["file"])}
     if isinstance(config.get("options"), Mapping):  # for a panel: those of its rubric
-        found["options"] = _located(config["options"], folder)
-    return found
+        located["options"] = _located(config["options"], folder)
+    return located

@@ -92,14 +92,14 @@ def _by_first_input(trace: Trace, dataset: Dataset, redaction: Redaction) -> tup
     quoted = redacted if len(redacted) <= 60 else f"{redacted[:57]}..."
     if places:
         return places, f"the first message “{quoted}”"
-    said = f"none has its id or its first message “{quoted}”"
+    reason = f"none has its id or its first message “{quoted}”"
     later = dataset.by_later_session(message)
     if later is not None:
-        said += (
+        reason += (
             f"; it holds a later session of `{dataset.ids[later]}`, and a case is scored from one "
             "trace that has all its turns"
         )
-    return [], said
+    return [], reason
 
 
 def score_recorded(

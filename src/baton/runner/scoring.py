@@ -88,8 +88,8 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
         agents = {one.agent for one in verdicts}
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
-        for said in distilled_uses(score.details):
-            total.add_distilled(said)
+        for use in distilled_uses(score.details):
+            total.add_distilled(use)
         if score.judge is not None:
             total.asked.add(score.judge)
     return list(sums.values())
@@ -128,10 +128,10 @@ def distilled_uses(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
     """Yield the uses of a distilled judge, for a score or for those that it sums up."""
     parts = details.get("units")
     for part in parts if isinstance(parts, list) else [details]:
-        said = part.get("distilled") if isinstance(part, Mapping) else None
-        if isinstance(said, Mapping):
-            agreed = said.get("agreed")
-            limit = said.get("limit")
+        use = part.get("distilled") if isinstance(part, Mapping) else None
+        if isinstance(use, Mapping):
+            agreed = use.get("agreed")
+            limit = use.get("limit")
             yield DistilledUse(
                 answered=int(agreed is None),
                 audited=int(agreed is not None),

@@ -291,8 +291,8 @@ class Access:
             port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
             same = (parts.hostname or "").casefold() == name
             # The port that the browser asked for; behind a proxy with TLS the scheme differs.
-            given = urlsplit(f"//{host}").port
-            same = same and (port == given or (given is None and port in (80, 443)))
+            own_port = urlsplit(f"//{host}").port
+            same = same and (port == own_port or (own_port is None and port in (80, 443)))
         except ValueError:
             same = False
         if not same:
@@ -321,10 +321,10 @@ class Access:
         proxied = peer is not None and _inside(peer, self._proxies)
         who = headers.get(self._identity) if proxied else None
         if who:
-            given = frozenset[str]().union(
+            rights = frozenset[str]().union(
                 *(_INCLUDES[right] for right in self.settings.identity_rights)
             )
-            return Caller(self._project(wanted or DEFAULT), who[:200], given, proxied=True)
+            return Caller(self._project(wanted or DEFAULT), who[:200], rights, proxied=True)
         # Revoking the last key does not open a server again: revoked keys count as well.
         if self.has_keys():
             raise Denied(

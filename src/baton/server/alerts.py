@@ -245,8 +245,8 @@ def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
 
     for name in ("title", "text", "webhook"):
         gather((name,), getattr(issues, name))
-    for place, said in texts:
-        for name in PLACEHOLDER.findall(said):
+    for place, message in texts:
+        for name in PLACEHOLDER.findall(message):
             if name not in ISSUE_FIELDS:
                 yield place, f"there is no field `{name}`; {suggestion(name, ISSUE_FIELDS)}"
 
@@ -542,8 +542,8 @@ def close_alerts(
         for row in over:
             mine = (alert.c.project == project) & (alert.c.id == row["id"])
             change = update(alert).where(mine, alert.c.closed.is_(None))
-            said = f"{row['condition']}: {why} (rule: {row['rule']})"
-            if not connection.execute(change.values(closed=now, message=said)).rowcount:
+            closing = f"{row['condition']}: {why} (rule: {row['rule']})"
+            if not connection.execute(change.values(closed=now, message=closing)).rowcount:
                 continue  # another worker closed it
             opened = select(delivery.c.channel, delivery.c.message).where(
                 delivery.c.project == project,
@@ -555,7 +555,7 @@ def close_alerts(
                     msgspec.json.decode(message, type=Message),
                     event="alert.closed",
                     closed=_rfc3339(now),
-                    text=said,
+                    text=closing,
                 )
                 _send_later(connection, [channel], last, now)
     return len(over)
@@ -752,9 +752,9 @@ def wait_of(error: Refused | NoAnswer) -> float:
     """
     if isinstance(error, NoAnswer):
         return 0.0
-    asked = retry_after(error.headers)
-    if asked is not None:
-        return asked
+    seconds = retry_after(error.headers)
+    if seconds is not None:
+        return seconds
     if error.headers.get("x-ratelimit-remaining") == "0":
         reset = error.headers.get("x-ratelimit-reset", "")
         if reset.isascii() and reset.isdigit() and len(reset) <= _DIGITS_OF_A_MOMENT:
@@ -867,9 +867,9 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
 
 def client_of(url: str, headers: Mapping[str, str], private: Sequence[Network]) -> Client:
     """Return a client for one address; it connects to no other."""
-    given = Credentials(headers=dict(headers))
+    credentials = Credentials(headers=dict(headers))
     return Client(
-        access(url, given, more=[url]),
+        access(url, credentials, more=[url]),
         _LIMITS,
         headers={"Content-Type": "application/json"},
         success=range(200, 300),
@@ -884,14 +884,14 @@ def request_of(method: str, url: str, body: object) -> Request:
     return Request(method, url, msgspec.json.encode(body), whole=True)
 
 
-def one_line(said: str) -> str:
+def one_line(raw: str) -> str:
     """Return text in one line."""
-    return " ".join(said.split())
+    return " ".join(raw.split())
 
 
-def slack_text(said: str) -> str:
+def slack_text(raw: str) -> str:
     """Return text without Slack's markup characters: names of agents come from spans."""
-    escaped = said.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = raw.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return one_line(escaped)
 
 
@@ -908,12 +908,12 @@ def _markdown(message: Message) -> str:
     return as_code(message.text) + "\n\n" + "\n".join(lines)
 
 
-def as_code(said: str) -> str:
+def as_code(raw: str) -> str:
     """Quote text as Markdown code: with one more backtick than its longest run of them."""
-    said = one_line(said)
-    longest = max((len(run) for run in re.findall(r"`+", said)), default=0)
+    raw = one_line(raw)
+    longest = max((len(run) for run in re.findall(r"`+", raw)), default=0)
     marks = "`" * (longest + 1)
-    return f"{marks} {said} {marks}"
+    return f"{marks} {raw} {marks}"
 
 
 def alerts_of(store: Store, project: int, limit: int = 100) -> list[dict[str, Any]]:

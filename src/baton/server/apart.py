@@ -91,8 +91,10 @@ def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
         answer = work(task)
     except BatonError as error:
         # Files keep the names their sender knows; their paths on this machine are not revealed.
-        said = re.sub(rf"{re.escape(str(folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error))
-        answer = {"error": said, "exit_code": 2 if isinstance(error, InputError) else 3}
+        message = re.sub(
+            rf"{re.escape(str(folder))}/(dataset/|recordings/(\d+/)?)?", "", str(error)
+        )
+        answer = {"error": message, "exit_code": 2 if isinstance(error, InputError) else 3}
     except BodyGone as error:
         answer = {"error": str(error), "exit_code": 3}
     except Terminated:

@@ -256,14 +256,14 @@ class Endpoint(NamedTuple):
 
 
 def _conversations(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return queries.conversations(
         call.state.store,
         call.caller.project,
         call.chosen,
-        text=given.text,
-        limit=given.limit,
-        cursor=given.cursor,
+        text=params.text,
+        limit=params.limit,
+        cursor=params.cursor,
     )
 
 
@@ -276,65 +276,65 @@ def _conversation(call: Call) -> Any:
 
 
 def _records(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return exports.records(
         call.state.store,
         call.caller.project,
         call.chosen,
-        limit=given.limit,
-        cursor=given.cursor,
-        last=given.last,
+        limit=params.limit,
+        cursor=params.cursor,
+        last=params.last,
     )
 
 
 def _otlp(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return exports.otlp(
         call.state.store,
         call.caller.project,
         call.chosen,
-        limit=given.limit,
-        cursor=given.cursor,
-        last=given.last,
+        limit=params.limit,
+        cursor=params.cursor,
+        last=params.last,
         redaction=call.state.live_settings().redaction,
     )
 
 
 def _rows(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return exports.rows(
         call.state.store,
         call.caller.project,
         call.chosen,
-        limit=given.limit,
-        cursor=given.cursor,
-        last=given.last,
+        limit=params.limit,
+        cursor=params.cursor,
+        last=params.last,
     )
 
 
 def _parts(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return exports.parts(
-        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+        call.state.store, call.caller.project, call.chosen, limit=params.limit, cursor=params.cursor
     )
 
 
 def _dispatches(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return queries.dispatches(
-        call.state.store, call.caller.project, call.chosen, limit=given.limit, cursor=given.cursor
+        call.state.store, call.caller.project, call.chosen, limit=params.limit, cursor=params.cursor
     )
 
 
 def _scores(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return queries.scores(
         call.state.store,
         call.caller.project,
         call.chosen,
-        every_version=given.every_version,
-        limit=given.limit,
-        cursor=given.cursor,
+        every_version=params.every_version,
+        limit=params.limit,
+        cursor=params.cursor,
     )
 
 
@@ -357,14 +357,14 @@ def _agent_versions(call: Call) -> Any:
 
 
 def _agent_axes(call: Call) -> Any:
-    given = call.params
+    params = call.params
     made = agents.axes(
         call.state.store,
         call.caller.project,
-        given.agent,
-        interval=given.interval,
-        since=_seconds(given.since),
-        until=_seconds(given.until),
+        params.agent,
+        interval=params.interval,
+        since=_seconds(params.since),
+        until=_seconds(params.until),
     )
     return Listed(items=made)
 
@@ -375,33 +375,33 @@ def _agent_worst(call: Call) -> Any:
 
 
 def _trends(call: Call) -> Any:
-    given = call.params
+    params = call.params
     points = sums.trends(
         call.state.store,
         call.caller.project,
-        interval=given.interval,
-        evaluator=given.evaluator,
-        from_agent=given.from_agent,
-        to_agent=given.to_agent,
-        by_version=given.by_version,
-        since=_seconds(given.since),
-        until=_seconds(given.until),
+        interval=params.interval,
+        evaluator=params.evaluator,
+        from_agent=params.from_agent,
+        to_agent=params.to_agent,
+        by_version=params.by_version,
+        since=_seconds(params.since),
+        until=_seconds(params.until),
     )
     return Listed(items=points)
 
 
 def _issues(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return issues(
         call.state.store,
         call.caller.project,
         call.chosen,
-        order=given.order,
-        all=given.all,
-        since=_seconds(given.since),
-        until=_seconds(given.until),
-        limit=given.limit,
-        cursor=given.cursor,
+        order=params.order,
+        all=params.all,
+        since=_seconds(params.since),
+        until=_seconds(params.until),
+        limit=params.limit,
+        cursor=params.cursor,
     )
 
 
@@ -416,16 +416,16 @@ def _issue(call: Call) -> Any:
 
 
 def _issue_state(call: Call) -> Any:
-    given = Document("body", call.body, "json").decode(StateChange)
+    change = Document("body", call.body, "json").decode(StateChange)
     return _changed(
-        call, lambda: change_state(call.state.store, call.caller, call.path["key"], given)
+        call, lambda: change_state(call.state.store, call.caller, call.path["key"], change)
     )
 
 
 def _issue_progress(call: Call) -> Any:
-    given = Document("body", call.body, "json").decode(Progress)
+    progress = Document("body", call.body, "json").decode(Progress)
     return _changed(
-        call, lambda: keep_progress(call.state.store, call.caller, call.path["key"], given)
+        call, lambda: keep_progress(call.state.store, call.caller, call.path["key"], progress)
     )
 
 
@@ -460,14 +460,14 @@ def _regroup(call: Call) -> Any:
 
 
 def _labels(call: Call) -> Any:
-    given = call.params
+    params = call.params
     return labels_of(
         call.state.store,
         call.caller.project,
-        conversation_id=given.conversation_id,
-        rubric=given.rubric,
-        limit=given.limit,
-        cursor=given.cursor,
+        conversation_id=params.conversation_id,
+        rubric=params.rubric,
+        limit=params.limit,
+        cursor=params.cursor,
     )
 
 
@@ -481,31 +481,31 @@ def _evaluator(call: Call, rubric: str) -> Judged:
 
 
 def _review(call: Call) -> Any:
-    given = call.params
-    stated = {name: getattr(given, name) for name in ("rubric", "filter", "share", "people", "by")}
-    why = [] if given.why is None else given.why.split(",")
+    params = call.params
+    stated = {name: getattr(params, name) for name in ("rubric", "filter", "share", "people", "by")}
+    why = [] if params.why is None else params.why.split(",")
     try:
-        asked = msgspec.convert({**stated, "why": why}, Asked)
+        request = msgspec.convert({**stated, "why": why}, Asked)
     except msgspec.ValidationError as error:
         raise InputError(str(error)) from None
     return review(
         call.state.store,
         call.caller.project,
-        _evaluator(call, given.rubric),
-        asked,
-        person(call.caller, asked.by),
-        limit=given.limit,
+        _evaluator(call, params.rubric),
+        request,
+        person(call.caller, request.by),
+        limit=params.limit,
     )
 
 
 def _take(call: Call) -> Any:
-    asked = Document("body", call.body, "json").decode(Asked)
-    evaluator = _evaluator(call, asked.rubric)
-    by = person(call.caller, asked.by)
+    request = Document("body", call.body, "json").decode(Asked)
+    evaluator = _evaluator(call, request.rubric)
+    by = person(call.caller, request.by)
     return Listed(
         items=[
             one
-            for one in [take(call.state.store, call.caller.project, evaluator, asked, by)]
+            for one in [take(call.state.store, call.caller.project, evaluator, request, by)]
             if one is not None
         ]
     )
@@ -534,9 +534,9 @@ def check_may_run(settings: Settings) -> None:
 
 def _save_rubric(call: Call) -> Any:
     check_may_run(call.state.live_settings())
-    given = Document("body", call.body, "json").decode(ToSave)
+    to_save = Document("body", call.body, "json").decode(ToSave)
     try:
-        return save_rubric(call.state.live_settings(), given)
+        return save_rubric(call.state.live_settings(), to_save)
     except ChangedMeanwhileError as error:
         advice = "GET /api/v1/rubrics?name=NAME has the text and the digest of now"
         raise Denied(409, str(error), advice) from None
@@ -1151,7 +1151,7 @@ async def _body_of(request: Request, most: int) -> bytes:
 _LATE_PLUS = re.compile(r" (\d\d:\d\d)$")
 
 
-def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filter]:
+def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filter]:
     """Split the parameters of a request: those of the endpoint, and a filter.
 
     Raises:
@@ -1161,7 +1161,7 @@ def _params(endpoint: Endpoint, given: list[tuple[str, str]]) -> tuple[Any, Filt
     plain: dict[str, str] = {}
     terms: list[Term] = []
     problems: list[Fault] = []
-    for name, value in given:
+    for name, value in pairs:
         try:
             if len(value) > _VALUE:
                 raise InputError(f"longer than {_VALUE} characters")

@@ -298,9 +298,9 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
             continue
         if _KEYS[of][plain]:
             kept[key] = _known(item, _KEYS[of][plain], parts)
-            said = item.get("message") if plain == "status" and isinstance(item, dict) else None
-            if said and isinstance(said, str):
-                values[_SAID] = said
+            message = item.get("message") if plain == "status" and isinstance(item, dict) else None
+            if message and isinstance(message, str):
+                values[_SAID] = message
                 names[_SAID] = key
         elif plain == "attributes":
             values |= {name: _plain_json(held) for name, held in _pairs(item)}

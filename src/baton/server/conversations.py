@@ -226,7 +226,7 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
     """Return the sets of traces that belong together and can be reached from ``ids``."""
     keys: dict[str, None] = dict.fromkeys(ids)
     pairs: list[tuple[str, str]] = []
-    asked: set[str] = set()
+    requested: set[str] = set()
     new = list(keys)
     while new:
         others: dict[str, None] = {}
@@ -239,8 +239,8 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
                 others[other] = None
         # A link may lead here as well as from here.
         others.update(dict.fromkeys(LINK + id_ for id_ in new))
-        unasked = [other for other in others if other not in asked]
-        asked.update(unasked)
+        unasked = [other for other in others if other not in requested]
+        requested.update(unasked)
         tied = list(_tied(connection, project, unasked))
         pairs += tied
         linked = [other.removeprefix(LINK) for other in unasked if other.startswith(LINK)]
@@ -249,8 +249,8 @@ def closures(connection: Connection, project: int, ids: Sequence[str]) -> list[l
         keys.update(dict.fromkeys(new))
     own = [(id_, LINK + id_) for id_ in keys]
     nodes = dict.fromkeys([*keys, *(other for pair in (*pairs, *own) for other in pair)])
-    found = components(nodes, [*pairs, *own])
-    sets = [[node for node in nodes_ if node in keys] for nodes_ in found]
+    groups = components(nodes, [*pairs, *own])
+    sets = [[node for node in nodes_ if node in keys] for nodes_ in groups]
     return [some for some in sets if some]
 
 
@@ -280,15 +280,15 @@ def _known(connection: Connection, project: int, ids: Sequence[str]) -> Iterator
 
 
 def _members(connection: Connection, project: int, ids: Sequence[str]) -> dict[str, Member]:
-    found = {}
+    members = {}
     for some in slices(ids):
         query = (
             select(*_MEMBER)
             .where(trace.c.project == project, trace.c.trace_id.in_(some))
             .with_for_update(skip_locked=True)
         )
-        found.update({row.trace_id: Member(*row) for row in connection.execute(query)})
-    return found
+        members.update({row.trace_id: Member(*row) for row in connection.execute(query)})
+    return members
 
 
 def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -> Decision:

@@ -78,8 +78,8 @@ def available() -> Iterator[None]:
             raise
         raise Unfit("an integer is too large for the store") from error
     except (DBAPIError, sqlite3.OperationalError) as error:
-        said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
-        reason = said.splitlines()[0] if said else "no connection"
+        message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+        reason = message.splitlines()[0] if message else "no connection"
         if _was_broken_off(error):
             raise TooLong("the question took too long, and was broken off") from error
         if isinstance(error, DataError) or _passes_limit(error):

@@ -124,5 +124,5 @@ def _status(code: int, message: str, seconds: int) -> bytes:
     kind = b"type.googleapis.com/google.rpc.RetryInfo"
     details = b"\x0a" + varint(len(kind)) + kind + b"\x12" + varint(len(retry)) + retry
     text = message.encode("utf-8", "replace")
-    said = b"\x08" + varint(code) + b"\x12" + varint(len(text)) + text
-    return said + b"\x1a" + varint(len(details)) + details
+    body = b"\x08" + varint(code) + b"\x12" + varint(len(text)) + text
+    return body + b"\x1a" + varint(len(details)) + details

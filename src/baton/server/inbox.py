@@ -181,7 +181,7 @@ class Inbox:
         bodies are locked until the transaction of ``connection`` ends, and those locked by others
         are skipped.
         """
-        found: list[Waiting] = []
+        rows: list[Waiting] = []
         size, last = 0, 0
         # Bodies that another worker has begun are not locked either, as it is about to take them.
         which = () if suspects else ((inbox.c.begun == 0) | inbox.c.id.in_(mine),)
@@ -197,13 +197,13 @@ class Inbox:
             page = connection.execute(query, execution_options=EVERY_PROJECT).all()
             for last, bytes_, begun in page:
                 if begun and last not in mine:
-                    return found or [Waiting(last, begun)]
-                if not found or size + bytes_ <= limit_bytes:
-                    found.append(Waiting(last, 0))
+                    return rows or [Waiting(last, begun)]
+                if not rows or size + bytes_ <= limit_bytes:
+                    rows.append(Waiting(last, 0))
                 size += bytes_
             if len(page) < page_size:
                 break
-        return found
+        return rows
 
     def get(self, connection: Connection, ids: Sequence[int]) -> list[Item]:
         """Return those of the bodies that still wait and are not locked by another worker."""

@@ -250,9 +250,9 @@ def _samples(
         dispatches = edges.get(edge, 0)
         scored = max((counts.get((*edge, narrow(each)), 0) for each in evaluators), default=0)
         if row["dispatched"] and 0 < scored < _NEARLY_ALL * dispatches:
-            found = _in_sample(connection, project, row["id"], evaluators)
-            if found is not None:
-                rules, failed = found
+            sampled = _in_sample(connection, project, row["id"], evaluators)
+            if sampled is not None:
+                rules, failed = sampled
                 samples[row["id"]] = _Sample(round(scored / rules), dispatches, failed)
     return samples
 
@@ -300,11 +300,11 @@ def _row_as(row: Mapping[str, Any], known: _Known, **more: Any) -> IssueRow:
     if sample is not None:
         rate = rate_of(round(row["dispatched"] * sample.failed), sample.scored)
     is_rest = row["text_group"] is None and not row["proven"] and row["signature"] in known.split
-    told = {name: row[name] for name in _AS_THEY_ARE}
+    values = {name: row[name] for name in _AS_THEY_ARE}
     if is_rest:
-        told["title"] = rest_title(row["title"])
+        values["title"] = rest_title(row["title"])
     return IssueRow(
-        **told,
+        **values,
         mast=[] if subtype is None else list(subtype.mast),
         sender=None if row["sender"] == UNTOLD else row["sender"],
         receiver=None if row["receiver"] == UNTOLD else row["receiver"],
@@ -392,7 +392,7 @@ def _found(connection: Connection, project: int, key: str) -> dict[str, Any]:
 
 
 def _member_of(row: Mapping[Any, Any]) -> Member:
-    told = {"agent": row["agent_version"], "model": row["model"]}
+    attributes = {"agent": row["agent_version"], "model": row["model"]}
     return Member(
         id=row["id"],
         conversation=row["key"],
@@ -401,7 +401,7 @@ def _member_of(row: Mapping[Any, Any]) -> Member:
         evidence=msgspec.json.decode(row["evidence"]),
         says=row["says"],
         at=row["at"],
-        versions={name: value for name, value in told.items() if value is not None},
+        versions={name: value for name, value in attributes.items() if value is not None},
         judged=row["judged"],
     )
 
@@ -457,7 +457,7 @@ def _progress(connection: Connection, project: int, id_: int) -> Progress:
     return Progress() if kept is None else msgspec.json.decode(kept, type=Progress)
 
 
-def keep_progress(store: Store, caller: Caller, key: str, given: Progress) -> None:
+def keep_progress(store: Store, caller: Caller, key: str, progress: Progress) -> None:
     """Keep what was done about an issue.
 
     Raises:
@@ -467,7 +467,7 @@ def keep_progress(store: Store, caller: Caller, key: str, given: Progress) -> No
         row = _found(connection, caller.project, key)
         kept = _progress(connection, caller.project, row["id"])
         for name in Progress.__struct_fields__:
-            value = getattr(given, name)
+            value = getattr(progress, name)
             if value is not None and value != getattr(kept, name):
                 setattr(kept, name, value)
                 _event(connection, caller.project, row["id"], name, by=caller.name)
@@ -493,7 +493,7 @@ class StateChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def change_state(
-    store: Store, caller: Caller, key: str, given: StateChange, now: float | None = None
+    store: Store, caller: Caller, key: str, change: StateChange, now: float | None = None
 ) -> None:
     """Give an issue a state.
 
@@ -501,26 +501,26 @@ def change_state(
         NoIssue: there is no such issue.
         InputError: a version without ``fixed``; a note that is too long.
     """
-    if given.version is not None and given.state != "fixed":
+    if change.version is not None and change.state != "fixed":
         raise InputError("a version is only allowed with `fixed`: the one with the fix")
-    if given.note is not None and len(given.note) > _NOTE:
-        raise InputError(f"a note has up to {_NOTE:,} characters, this one {len(given.note):,}")
+    if change.note is not None and len(change.note) > _NOTE:
+        raise InputError(f"a note has up to {_NOTE:,} characters, this one {len(change.note):,}")
     now = time.time() if now is None else now
-    by = person(caller, given.by)
+    by = person(caller, change.by)
     with store.write() as connection:
         row = _found(connection, caller.project, key)
         values: dict[str, Any] = {
-            "state": given.state,
-            "version": None if given.version is None else clean(given.version),
-            "note": None if given.note is None else clean(given.note),
+            "state": change.state,
+            "version": None if change.version is None else clean(change.version),
+            "note": None if change.note is None else clean(change.note),
             "by": clean(by),
             "since": now,
         }
         which = (issue.c.project == caller.project) & (issue.c.id == row["id"])
         connection.execute(update(issue).where(which).values(values))
-        details = {"state": given.state, "version": given.version, "note": given.note}
-        told = {name: value for name, value in details.items() if value is not None}
-        _event(connection, caller.project, row["id"], "state", by=clean(by), now=now, **told)
+        details = {"state": change.state, "version": change.version, "note": change.note}
+        stated = {name: value for name, value in details.items() if value is not None}
+        _event(connection, caller.project, row["id"], "state", by=clean(by), now=now, **stated)
 
 
 def _event(

@@ -110,7 +110,7 @@ def _note(
     if not rows:
         return 0
     mine = issue_notice.c.project == project
-    told = 0
+    last_event = 0
     for row in rows:
         for channel in spec.to:
             which = (mine, issue_notice.c.issue == row.issue, issue_notice.c.channel == channel)
@@ -124,7 +124,7 @@ def _note(
                 continue
             if row.kind not in spec.on:
                 continue
-            told += 1
+            last_event += 1
             change = there.values(event=row.id, due=now, attempts=0)
             if connection.execute(change).rowcount == 0:
                 made = {"project": project, "issue": row.issue, "channel": channel,
@@ -135,7 +135,7 @@ def _note(
         made = {"project": project, "issue": 0, "channel": "", "event": rows[-1].id,
                 "told": rows[-1].id, "attempts": 0, "due": now}  # fmt: skip
         connection.execute(insert(issue_notice).values(made))
-    return told
+    return last_event
 
 
 class _Parcel(NamedTuple):
@@ -219,8 +219,8 @@ def _keep(store: Store, parcel: _Parcel, sent: _Sent, now: float) -> bool:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(parcel.attempts, 20))
         pause = max(pause, min(sent.wait, _LONGEST_PAUSE))
         # It may quote what the other side answered.
-        said = (sent.error or "").replace("\0", "\ufffd")[:2000]
-        values |= {"due": now + pause, "attempts": parcel.attempts + 1, "error": said}
+        message = (sent.error or "").replace("\0", "\ufffd")[:2000]
+        values |= {"due": now + pause, "attempts": parcel.attempts + 1, "error": message}
     with store.write() as connection:
         _update(connection, parcel, **values)
     return is_done
@@ -269,8 +269,8 @@ def _take(store: Store, spec: IssuesSpec, now: float) -> list[_Parcel]:
 def _id_of(row: RowMapping) -> str:
     """Return the id of a notice: a UUID that is the same for each attempt, and for no other."""
     names = ("project", "key", "event", "channel", "kind", "at")
-    said = msgspec.json.encode([row[name] for name in names]).decode()
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, said))
+    encoded = msgspec.json.encode([row[name] for name in names]).decode()
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, encoded))
 
 
 def _noted(parcel: _Parcel) -> str:
@@ -364,13 +364,13 @@ def filled(template: Any, values: Mapping[str, Any], quoted: Callable[[str], str
 _MENTION = re.compile(r"@(?=[\w\[{(])|<(?=[@!#])|\[(?=~)")
 
 
-def unlinked(said: str) -> str:
+def unlinked(text: str) -> str:
     """Return text that mentions no one in other tools' markup, by inserting a zero-width space.
 
     A tool may be named ``@everyone``, ``<!channel>`` or ``[~admin]``: Discord, Slack, Teams and
     Jira would notify these people.
     """
-    return _MENTION.sub(lambda match: f"{match[0]}\u200b", said)
+    return _MENTION.sub(lambda match: f"{match[0]}\u200b", text)
 
 
 async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sent:
@@ -462,8 +462,8 @@ async def _to_github(
             raise
         # An issue that was opened for this very event already describes it.
         if parcel.outside is not None or parcel.kind != "new":
-            said = {"body": as_code(parcel.values["text"])}
-            await client.ask(request_of("POST", f"{one}/comments", said), ONCE)
+            comment = {"body": as_code(parcel.values["text"])}
+            await client.ask(request_of("POST", f"{one}/comments", comment), ONCE)
         return _Sent(outside=outside)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return _Sent(error="GitHub answered with something else than JSON")
@@ -503,10 +503,10 @@ async def _to_linear(
     async def ask(query: str, field: str, **variables: Any) -> Mapping[str, Any]:
         body = {"query": query, "variables": variables}
         answer = await client.ask(request_of("POST", linear.url, body), ONCE)
-        given = msgspec.json.decode(answer.body.data, type=dict[str, Any])
+        reply = msgspec.json.decode(answer.body.data, type=dict[str, Any])
         # GraphQL reports errors with status 200.
-        errors = given.get("errors")
-        result = (given.get("data") or {}).get(field)
+        errors = reply.get("errors")
+        result = (reply.get("data") or {}).get(field)
         if errors or not isinstance(result, Mapping) or not result.get("success"):
             raise _RefusedError(_first_message(errors))
         return result
@@ -514,11 +514,11 @@ async def _to_linear(
     async def is_there() -> bool:
         body = {"query": _FIND, "variables": {"id": parcel.mark}}
         answer = await client.ask(request_of("POST", linear.url, body), ONCE)
-        given = msgspec.json.decode(answer.body.data, type=dict[str, Any])
-        refused = _RefusedError(_first_message(given.get("errors")))
-        if given.get("errors") and not refused.is_gone:
+        reply = msgspec.json.decode(answer.body.data, type=dict[str, Any])
+        refused = _RefusedError(_first_message(reply.get("errors")))
+        if reply.get("errors") and not refused.is_gone:
             raise refused
-        return bool((given.get("data") or {}).get("issue"))
+        return bool((reply.get("data") or {}).get("issue"))
 
     body = {"title": _title(spec, parcel), "description": _body(spec, parcel)}
     outside = parcel.outside
@@ -542,8 +542,8 @@ async def _to_linear(
         changed = body | ({"stateId": state} if state is not None else {})
         await ask(_CHANGE, "issueUpdate", id=outside, input=changed)
         if parcel.outside is not None or parcel.kind != "new":
-            said = {"issueId": outside, "body": as_code(parcel.values["text"])}
-            await ask(_COMMENT, "commentCreate", input=said)
+            comment = {"issueId": outside, "body": as_code(parcel.values["text"])}
+            await ask(_COMMENT, "commentCreate", input=comment)
         return _Sent(outside=outside)
     except _RefusedError as error:
         return _Sent(error=str(error), is_gone=error.is_gone)
@@ -560,5 +560,5 @@ def _first_message(errors: object) -> str:
     # `Argument Validation Error` is the message; the actual error is next to it.
     more = first.get("extensions")
     words = more.get("userPresentableMessage") if isinstance(more, Mapping) else None
-    said = [str(first.get("message", "")), *([words] if isinstance(words, str) else [])]
-    return ": ".join(dict.fromkeys(said))[:500]
+    messages = [str(first.get("message", "")), *([words] if isinstance(words, str) else [])]
+    return ": ".join(dict.fromkeys(messages))[:500]

@@ -200,13 +200,13 @@ def _investigate(
             return await investigate(shelf, judge, condense=cheaper, steps=STEPS)
 
     try:
-        found = run_anywhere(ask())
+        outcome = run_anywhere(ask())
     finally:
         cost = judge.spent + (cheaper.spent if cheaper is not None else 0.0)
         if cost > 0:
             spend(store, taken.project, BUDGET, budget, cost, now)
     caller = Caller(taken.project, taken.by, frozenset({"run"}))
-    keep_progress(store, caller, taken.key, Progress(investigation=found, fix=found.fix))
+    keep_progress(store, caller, taken.key, Progress(investigation=outcome, fix=outcome.fix))
 
 
 def vectors_within(
@@ -232,26 +232,26 @@ def vectors_within(
         raise JudgeError("budget", f"the budget of `trials:` is used up (${budget.cost_usd:g})")
     try:
         limit = min(left, model.max_cost or left)
-        asked = Embeddings(model, cache=cache, max_cost=limit)
+        embeddings = Embeddings(model, cache=cache, max_cost=limit)
     except InputError:
         # The cost of a model without a price cannot be limited. Other errors are raised again here.
-        asked = Embeddings(model, cache=cache)
+        embeddings = Embeddings(model, cache=cache)
     try:
-        return run_anywhere(asked.of(texts))
+        return run_anywhere(embeddings.of(texts))
     finally:
-        if asked.spent > 0:
-            spend(store, project, BUDGET, budget, asked.spent, now)
+        if embeddings.spent > 0:
+            spend(store, project, BUDGET, budget, embeddings.spent, now)
 
 
 def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
     """Gather the material: members with different texts, and passing twins."""
     record = one_issue(store, taken.project, taken.key)
     one = record.issue
-    said: dict[str, list[Member]] = {}
+    by_text: dict[str, list[Member]] = {}
     for member in one.members:
-        said.setdefault(member.says, []).append(member)
+        by_text.setdefault(member.says, []).append(member)
     # One member of each wording comes before a second one of any.
-    ordered = [own[n] for n in range(MEMBERS) for own in said.values() if n < len(own)]
+    ordered = [own[n] for n in range(MEMBERS) for own in by_text.values() if n < len(own)]
     members: list[tuple[Member, Trace]] = []
     for member in ordered:
         if member.number is not None and len(members) < MEMBERS:
@@ -290,12 +290,12 @@ def _earlier(store: Store, taken: _Taken) -> list[feed.Progress]:
     )
     with store.read() as connection:
         rows = connection.execute(query.limit(_LOOKED_THROUGH)).all()
-    found = []
+    earlier = []
     for row in rows:
         kept = msgspec.json.decode(row.progress, type=Progress)
         if kept.investigation is not None:
-            found.append((kept.investigation.at, row.key, kept))
-    newest = sorted(found, key=lambda each: each[:2], reverse=True)[:_EARLIER]
+            earlier.append((kept.investigation.at, row.key, kept))
+    newest = sorted(earlier, key=lambda each: each[:2], reverse=True)[:_EARLIER]
     return [
         feed.Progress(
             issue=one_issue(store, taken.project, key, members=0).issue,
@@ -395,11 +395,11 @@ def _said(connection: Connection, project: int, id_: int, key: str) -> list[Mark
 
 def _mark(connection: Connection, project: int, id_: int, mark: Mark, now: float) -> bool:
     """Give an issue the state that its cases imply, once; return whether it is new."""
-    told = select(issue_event.c.details).where(
+    events = select(issue_event.c.details).where(
         issue_event.c.project == project, issue_event.c.issue == id_, issue_event.c.kind == "cases"
     )
     known: list[Mapping[str, Any]] = [
-        msgspec.json.decode(details) for details in connection.scalars(told)
+        msgspec.json.decode(details) for details in connection.scalars(events)
     ]
     if any(each.get("run") == mark.at for each in known):
         return False

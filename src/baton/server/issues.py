@@ -135,7 +135,7 @@ def alone(connection: Connection) -> bool:
 
 
 def _follow(store: Store, project: int, stamps: Mapping[int, int], now: float) -> bool:
-    found = _read(store, project, list(stamps))
+    readings = _read(store, project, list(stamps))
     with store.write() as connection:
         if not alone(connection):
             return False
@@ -148,7 +148,7 @@ def _follow(store: Store, project: int, stamps: Mapping[int, int], now: float) -
         )
         same = {id_: stamp for id_, stamp in stamps.items() if there.get(id_) == stamp}
         changes = Changes(connection, project, now)
-        changes.replace({id_: found.get(id_) for id_ in same})
+        changes.replace({id_: readings.get(id_) for id_ in same})
         changes.write()
         _done(connection, project, same)
     return True
@@ -183,7 +183,7 @@ def _read(store: Store, project: int, ids: Sequence[int]) -> dict[int, _Found | 
                 versions[id_][agent] = version
     places = {id_: Place(rows[id_]["day"], rows[id_]["place"]) for id_ in scores}
     bodies = store.bodies.get(places.values())
-    found: dict[int, _Found | None] = {}
+    readings: dict[int, _Found | None] = {}
     for id_, row in rows.items():
         trace = None
         if id_ in scores:
@@ -195,8 +195,8 @@ def _read(store: Store, project: int, ids: Sequence[int]) -> dict[int, _Found | 
         failures: Sequence[Failure] = ()
         if trace is not None:
             failures = list(failures_of(trace, scores[id_], _named(trace, versions[id_])))
-        found[id_] = _Found(row["key"], failures, began, row["seen"])
-    return found
+        readings[id_] = _Found(row["key"], failures, began, row["seen"])
+    return readings
 
 
 def _named(trace: Trace, versions: Mapping[str, str]) -> dict[str, str]:
@@ -244,9 +244,9 @@ class Changes:
         self._events: list[Row] = []
         self._renamed: set[int] = set()
 
-    def replace(self, found: Mapping[int, _Found | None]) -> None:
+    def replace(self, readings: Mapping[int, _Found | None]) -> None:
         """Replace the members from conversations by their current failures."""
-        ids = list(found)
+        ids = list(readings)
         before: dict[tuple[int, str, str], Row] = {}
         for some in slices(ids):
             query = select(issue_member).where(
@@ -255,7 +255,7 @@ class Changes:
             for each in self._connection.execute(query).mappings():
                 before[each["conversation"], each["signature"], each["place"]] = dict(each)
         new: list[tuple[Signature, bool, Row]] = []
-        for id_, one in found.items():
+        for id_, one in readings.items():
             for signature, failure, evaluators in each_once(one.failures if one else ()):
                 row = _member(self._project, id_, one, signature, failure, evaluators)
                 old = before.get((id_, row["signature"], row["place"]))
@@ -571,28 +571,28 @@ def signature_of_row(row: Mapping[str, Any]) -> Signature:
     return Signature("", row["fault"], row["sender"], row["receiver"], row["about"])
 
 
-def clean(said: str) -> str:
+def clean(raw: str) -> str:
     """Return text that every database can store."""
-    return said.replace("\0", "\ufffd")
+    return raw.replace("\0", "\ufffd")
 
 
 def _member(
     project: int,
     id_: int,
-    found: _Found | None,
+    reading: _Found | None,
     signature: Signature,
     failure: Failure,
     evaluators: Sequence[str],
 ) -> Row:
-    assert found is not None  # noqa: S101 - it has failures
-    at = found.began if failure.at is None else min(failure.at, found.seen)
+    assert reading is not None  # noqa: S101 - it has failures
+    at = reading.began if failure.at is None else min(failure.at, reading.seen)
     return {
         "project": project,
         "conversation": id_,
         "signature": signature.key,
         "place": "" if failure.dispatch is None else narrow(failure.dispatch),
         "id": id_of(failure),
-        "key": found.key,
+        "key": reading.key,
         "evaluators": msgspec.json.encode(sorted(set(evaluators))).decode(),
         "evidence": msgspec.json.encode(failure.evidence).decode(),
         "says": clean(failure.says),

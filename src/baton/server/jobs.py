@@ -589,7 +589,7 @@ def _played(
     # A config has its own judge, or none, as for `baton eval`.
     is_own = request.judge is None and is_configured(agent)
     judge = None if is_own else judge_named(settings, request.judge)
-    given = {
+    own_options = {
         # Without a name, one of a dataset in the folders is called as `baton eval` calls it.
         "name": request.name or (None if request.datasets else request.agent),
         "judge": judge,
@@ -598,7 +598,7 @@ def _played(
         "retry_errors": request.retry_errors,
         "config": agent["config"] if is_configured(agent) else None,
     }
-    options.update({name: value for name, value in given.items() if value is not None})  # type: ignore[typeddict-item]
+    options.update({name: value for name, value in own_options.items() if value is not None})  # type: ignore[typeddict-item]
     limits = request.thresholds
     chosen = [f"{n}:{limits[n]}" if n in limits else n for n in request.evaluators or ()]
     files = [*cases, *(_dataset(settings, name).path for name in request.datasets)]

@@ -167,7 +167,7 @@ def _against(
         if row.subject in msgspec.json.decode(row.about):
             said[row.conversation, row.subject].setdefault(row.by, row)
     terms = terms_of(evaluator)
-    found = []
+    examples = []
     for (number, subject), by_person in said.items():
         rows = list(by_person.values())
         value = majority([row.value for row in rows])
@@ -183,7 +183,7 @@ def _against(
         if differs:
             agreeing = [row for row in rows if row.value == value]
             notes = "; ".join(row.note for row in agreeing if row.note)
-            found.append(
+            examples.append(
                 _Thing(
                     number,
                     subject,
@@ -194,7 +194,7 @@ def _against(
                     by_fix=False,
                 )
             )
-    return found[:_MOST]
+    return examples[:_MOST]
 
 
 def _of_fixes(connection: Connection, project: int, evaluator: Judged) -> list[_Thing]:
@@ -226,15 +226,15 @@ def _of_fixes(connection: Connection, project: int, evaluator: Judged) -> list[_
         .order_by(score.c.id.desc())
         .limit(_MOST)
     )
-    found = []
+    examples = []
     for row in connection.execute(failed):
-        said = msgspec.json.decode(row.details).get("label")
-        value = said if said is not None else row.value
+        answer = msgspec.json.decode(row.details).get("label")
+        value = answer if answer is not None else row.value
         if value is not None:
-            found.append(
+            examples.append(
                 _Thing(row.conversation, row.dispatch, value, value, None, row.at, by_fix=True)
             )
-    return found
+    return examples
 
 
 def _examples(

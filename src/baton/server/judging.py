@@ -116,9 +116,9 @@ def judge_waiting(
             continue
         work = [one for item in some if (one := _work(store, item, read, now)) is not None]
         if work:
-            asked = _ask(store, project, rule, work, now, cache, connect, read)
+            answers = _ask(store, project, rule, work, now, cache, connect, read)
             for one in work:
-                _keep(store, rules, rule, one, asked[one.item.id], now)
+                _keep(store, rules, rule, one, answers[one.item.id], now)
     return len(items)
 
 
@@ -230,22 +230,22 @@ def _ask(
     read: ReadRecord,
 ) -> dict[int, _Asked]:
     """Ask the judges of a rule about some conversations, one judge after the other."""
-    asked = {one.item.id: _Asked([]) for one in work}
+    by_item = {one.item.id: _Asked([]) for one in work}
     for part in stepped_back(store, project, rule).judged:
         left = None
         if rule.budget is not None:
             left = rule.budget.cost_usd - spent(store, project, rule.name, rule.budget, now)
             if left <= 0:
                 for one in work:
-                    before = asked[one.item.id]
-                    asked[one.item.id] = before._replace(budget=True, delayed=_used_up(rule, now))
+                    before = by_item[one.item.id]
+                    by_item[one.item.id] = before._replace(budget=True, delayed=_used_up(rule, now))
                 continue
         shown = with_examples(store, project, part, now, read)
         try:
             judge = _judge(part, left, cache, connect)
         except InputError as error:
             for one in work:
-                asked[one.item.id] = asked[one.item.id]._replace(delayed=str(error))
+                by_item[one.item.id] = by_item[one.item.id]._replace(delayed=str(error))
             continue
         try:
             answers = run_anywhere(_ask_all(rule, shown, judge, work, now))
@@ -253,13 +253,13 @@ def _ask(
             if rule.budget is not None and judge.spent > 0:
                 spend(store, project, rule.name, rule.budget, judge.spent, now)
         for one, answer in zip(work, answers, strict=True):
-            before = asked[one.item.id]
-            asked[one.item.id] = _Asked(
+            before = by_item[one.item.id]
+            by_item[one.item.id] = _Asked(
                 before.rows + answer.rows,
                 before.delayed or answer.delayed,
                 before.budget or answer.budget,
             )
-    return asked
+    return by_item
 
 
 def _judge(part: Part, left: float | None, cache: Path | None, connect: Connect) -> LlmJudge:
@@ -325,7 +325,7 @@ def _keep(
     rules: Rules,
     rule: Rule,
     one: _Work,
-    asked: _Asked,
+    answer: _Asked,
     now: float,
 ) -> None:
     """Store a judge's answers, and when the rest is due; all or nothing."""
@@ -338,18 +338,18 @@ def _keep(
     ]
     if one.item.rescore is not None:
         others = []  # it is about one rule
-    more = beyond_samples(one.trace, others, one.origin, asked.rows, now=now)
+    more = beyond_samples(one.trace, others, one.origin, answer.rows, now=now)
     have = {(row["rule"], row["evaluator"], row["subject"]) for row in one.rows}
-    rows = asked.rows + [
+    rows = answer.rows + [
         row for row in more.rows if (row["rule"], row["evaluator"], row["subject"]) not in have
     ]
-    if asked.delayed is None:
+    if answer.delayed is None:
         values: dict[str, Any] = {"state": "done", "due": now, "error": None}
-    elif asked.budget and rule.budget is not None:
-        values = {"state": "budget", "due": rule.budget.next(now), "error": asked.delayed}
+    elif answer.budget and rule.budget is not None:
+        values = {"state": "budget", "due": rule.budget.next(now), "error": answer.delayed}
     else:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(item.attempts, 20))
-        values = {"state": "waiting", "due": now + pause, "error": asked.delayed}
+        values = {"state": "waiting", "due": now + pause, "error": answer.delayed}
         values["attempts"] = item.attempts + 1
     with store.write() as connection:
         if not _change(connection, item, **values):

@@ -111,9 +111,9 @@ def agreement_with_people(store: Store, project: int, evaluator: Judged) -> Agre
     newest: dict[tuple[int, str, str | None], bool] = {}
     for row in rows:
         stated = opinion_of(msgspec.json.decode(row.value), terms)
-        said = None if stated is None else people_class(stated, "verdicts", terms)
-        if said is not None:
-            newest.setdefault((row.conversation, row.subject, row.by), said == row.status)
+        label = None if stated is None else people_class(stated, "verdicts", terms)
+        if label is not None:
+            newest.setdefault((row.conversation, row.subject, row.by), label == row.status)
     return Agreement(len(newest), sum(newest.values()))
 
 

@@ -84,8 +84,8 @@ class Live:
 
     def judge(self, now: float) -> bool:
         """Ask judges the waiting questions; return whether there were any."""
-        asked = judge_waiting(self._store, self._rules, now, read=record_of, cache=self._cache)
-        return asked > 0
+        outcome = judge_waiting(self._store, self._rules, now, read=record_of, cache=self._cache)
+        return outcome > 0
 
     def try_rubrics(self, now: float) -> bool:
         """Ask judges for rubrics on trial; return whether there was anything."""

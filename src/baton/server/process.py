@@ -144,11 +144,11 @@ def _nowhere(request: Request, error: Exception) -> Response:
     """Answer a request for an unknown path."""
     if isinstance(error, Denied):
         return error.answer()
-    said = {
+    body = {
         "error": f"there is nothing at {request.url.path[:100]}",
         "do": "agents send to /v1/traces and /v1/logs; /api/v1/openapi.json says what can be asked",
     }
-    return JSONResponse(said, 404)
+    return JSONResponse(body, 404)
 
 
 _FAULT = "a fault of the server ended this request"

@@ -182,7 +182,7 @@ class Proofs:
 
     def _begin(self, now: float) -> _Running | None:
         lost = update(issue_proof).where(issue_proof.c.state == "running", issue_proof.c.due <= now)
-        said = "the worker ended while it was played: ask for it again"
+        message = "the worker ended while it was played: ask for it again"
         waiting = (
             select(issue_proof, issue.c.key)
             .join(
@@ -196,7 +196,7 @@ class Proofs:
         )
         with self._store.write() as connection:
             connection.execute(
-                lost.values(state="failed", error=said), execution_options=EVERY_PROJECT
+                lost.values(state="failed", error=message), execution_options=EVERY_PROJECT
             )
             row = connection.execute(waiting, execution_options=EVERY_PROJECT).one_or_none()
             if row is None:
@@ -264,14 +264,14 @@ def _improved(task: _Task) -> dict[str, Any]:
     try:
         record = one_issue(store, task.project, task.key)
         named = usual_judge(settings)
-        asked = settings.judge_settings.get(named or "")
-        if asked is None or task.agent not in settings.agents:
+        judge_settings = settings.judge_settings.get(named or "")
+        if judge_settings is None or task.agent not in settings.agents:
             raise InputError("the judge, or the agent, no longer exists")
         budget, now = settings.trials, time.time()
         left = budget.cost_usd - spent(store, task.project, BUDGET, budget, now)
         if left <= 0:
             raise InputError(f"the budget of `trials:` is used up (${budget.cost_usd:g})")
-        judge = judge_within(asked, left, None, LlmClient)
+        judge = judge_within(judge_settings, left, None, LlmClient)
 
         def traced() -> Iterator[tuple[CaseResult, Trace]]:
             return _traced(store, task.project, record.issue)

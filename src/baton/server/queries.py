@@ -250,11 +250,11 @@ class Condition:
         Raises:
             InputError: there are too many to compare a glob with.
         """
-        given: Iterable[str] = field.values
-        if not given:
+        values: Iterable[str] = field.values
+        if not values:
             literals = [each for each in terms if each.any_of and _is_literal(each)]
-            given = literals[0].any_of if literals else self.different(column)
-        return [name for name in given if all(term.meets(name) for term in terms)]
+            values = literals[0].any_of if literals else self.different(column)
+        return [name for name in values if all(term.meets(name) for term in terms)]
 
     def different(self, column: ColumnElement[Any]) -> Iterator[str]:
         """Yield the different values of an indexed column, each found by one look at the index."""
@@ -691,10 +691,10 @@ def _newest_dispatches(
 ) -> list[RowMapping]:
     condition, terms = _of_dispatches(connection, project, chosen)
     drivers: list[tuple[ColumnElement[Any], list[str]]] = []
-    asked = {each.field for each in terms}
+    fields = {each.field for each in terms}
     # There are indexes for each edge, each receiver, sender and verdict, and each receiver with a
     # verdict: few of many dispatches to an agent fail.
-    both = ("to", "verdict") if "from" not in asked else ("from", "to")
+    both = ("to", "verdict") if "from" not in fields else ("from", "to")
     for names in (both, ("verdict",)):
         for name in names if not drivers else ():
             own, _ = _split(terms, (name,))

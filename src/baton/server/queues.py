@@ -37,7 +37,7 @@ class Queues(NamedTuple):
 def queues_of(store: Store, now: float) -> Queues:
     """Look at all queues."""
     waiting = Inbox(store).depth()
-    asked = (
+    queries = (
         select(func.count(), func.min(trace.c.due)).where(trace.c.changed, trace.c.due <= now),
         select(func.count(), func.min(judging.c.created)).where(judging.c.state != "done"),
         select(func.count(), func.min(job.c.created)).where(job.c.state == "waiting"),
@@ -48,7 +48,7 @@ def queues_of(store: Store, now: float) -> Queues:
     with store.read() as connection:
         traces, judges, jobs, deliveries = (
             Queue(*connection.execute(each, execution_options=EVERY_PROJECT).one())
-            for each in asked
+            for each in queries
         )
     with store.read_inbox() as connection:
         newest = connection.execute(select(func.max(inbox.c.id)), execution_options=EVERY_PROJECT)

@@ -279,8 +279,8 @@ async def _export(request: Request, signal: Signal) -> Response:
                 rejected, reason = taken.rejected, taken.reason
     except Refused as refused:
         receiver.counts[signal, f"refused {refused.status}"] += 1
-        said = status(form, refused.code, refused.message)
-        return _refusal(refused, Response(said, refused.status, media_type=_TYPES[form]))
+        encoded = status(form, refused.code, refused.message)
+        return _refusal(refused, Response(encoded, refused.status, media_type=_TYPES[form]))
     receiver.counts[signal, "requests"] += 1
     return Response(answer(signal, form, rejected, reason), media_type=_TYPES[form])
 

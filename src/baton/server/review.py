@@ -473,12 +473,12 @@ def labels_of_dispatches(
         label.c.rubric.in_(names_of(evaluator.shape)),
         label.c.conversation.in_(set(conversations)),
     )
-    given: dict[Key, dict[str, Given]] = {}
+    labels: dict[Key, dict[str, Given]] = {}
     for row in connection.execute(query.order_by(label.c.id)):
-        given.setdefault((row.conversation, row.subject), {})[row.by] = Given(
+        labels.setdefault((row.conversation, row.subject), {})[row.by] = Given(
             by=row.by, value=msgspec.json.decode(row.value), note=row.note, at=at_of(row.at)
         )
-    return given
+    return labels
 
 
 def labels_of_dispatch(store: Store, project: int, evaluator: Judged, key: Key) -> dict[str, Given]:
@@ -622,7 +622,7 @@ def _people(labels: Labels, terms: Terms) -> _People:
 
     These are the labels of the rubric, or passed and failed where people use them.
     """
-    given = Counter(chain.from_iterable(labels.values()))
+    counts = Counter(chain.from_iterable(labels.values()))
     # There are few different answers, and many labels.
     values = {value for each in labels.values() for value in each.values()}
     opinions = {
@@ -632,12 +632,12 @@ def _people(labels: Labels, terms: Terms) -> _People:
     }
     scheme = scheme_of(list(opinions.values()), terms)
     classes = {
-        value: said
+        value: label_text
         for value, opinion in opinions.items()
-        if (said := people_class(opinion, scheme, terms)) is not None
+        if (label_text := people_class(opinion, scheme, terms)) is not None
     }
     unknown = sum(value not in classes for each in labels.values() for value in each.values())
-    raters: dict[str, dict[tuple[str, str], str]] = {by: {} for by in given}
+    raters: dict[str, dict[tuple[str, str], str]] = {by: {} for by in counts}
     disputed = []
     for key, each in labels.items():
         if len(each) > 1:
@@ -647,7 +647,7 @@ def _people(labels: Labels, terms: Terms) -> _People:
             if len(said_by) > 1 and majority(list(said_by.values())) is None:
                 disputed.append(key)
     return _People(
-        by=dict(sorted(given.items(), key=lambda one: (-one[1], one[0]))),
+        by=dict(sorted(counts.items(), key=lambda one: (-one[1], one[0]))),
         disputed=disputed,
         agreement=[pair for pair in together(raters) if pair.n],
         unknown=unknown,

@@ -251,10 +251,10 @@ def _take_out(connection: Connection, project: int, before: Mapping[str, Row], s
         for made in connection.execute(select(dispatch).where(which)).mappings():
             dispatches[made["conversation"]].append(dict(made))
         which = (score.c.project == project) & score.c.conversation.in_(some)
-        for given in connection.execute(select(score).where(which)).mappings():
-            version = by_id[given["conversation"]]["version"]
-            if given["version"] == version and given["replaced_by"] is None:
-                scores[given["conversation"]].append(dict(given))
+        for stored in connection.execute(select(score).where(which)).mappings():
+            version = by_id[stored["conversation"]]["version"]
+            if stored["version"] == version and stored["replaced_by"] is None:
+                scores[stored["conversation"]].append(dict(stored))
     for id_, row in by_id.items():
         sums.add(row, dispatches[id_], scores[id_], sign=-1)
 
@@ -267,7 +267,7 @@ def _successors(
 ) -> dict[str, str]:
     """Return, for each vanished conversation, the key of the one that has its spans now."""
     owner = {id_: key for key, reading in by_key.items() for id_ in reading.traces}
-    found: dict[str, str] = {}
+    successors: dict[str, str] = {}
     for row in vanished:
         query = select(conversation_trace.c.trace_id).where(
             conversation_trace.c.project == project,
@@ -275,8 +275,8 @@ def _successors(
         )
         for (id_,) in connection.execute(query.order_by(conversation_trace.c.trace_id)):
             if id_ in owner:
-                found.setdefault(row["key"], owner[id_])
-    return found
+                successors.setdefault(row["key"], owner[id_])
+    return successors
 
 
 def _write_conversations(
@@ -311,7 +311,7 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
     starts = [at for turn in turns if (at := _time(turn.started, seen)) is not None]
     ends = [at for turn in turns if (at := _time(turn.ended, seen)) is not None]
     statuses = [each["status"] for each in reading.scores]
-    asked = next((turn.input.plain() for turn in turns if turn.input), None)
+    first_input = next((turn.input.plain() for turn in turns if turn.input), None)
     return {
         "project": project,
         "key": reading.key,
@@ -321,8 +321,8 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
         "service": _name(reading.service),
         "agents": msgspec.json.encode(list(agents)[:_MOST_AGENTS]).decode(),
         "preview": None
-        if asked is None
-        else " ".join(asked[:1000].split())[:200].replace("\0", ""),
+        if first_input is None
+        else " ".join(first_input[:1000].split())[:200].replace("\0", ""),
         "started": min(starts, default=None),
         "ended": max(ends, default=None),
         "seen": seen,

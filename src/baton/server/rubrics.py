@@ -82,15 +82,15 @@ def rubrics_of_rules(settings: Settings, project: str) -> dict[str, Judged]:
 
     They have the options that the rule states, such as the kinds of dispatches.
     """
-    asked: dict[str, Judged] = {}
+    judged: dict[str, Judged] = {}
     for rule in settings.live_rules.rules:
         if rule.spec.project not in (None, project):
             continue
         for part in rule.parts:
             for planned in part.plan.evaluators:
                 if isinstance(planned.evaluator, Judged):
-                    asked.setdefault(planned.evaluator.type, planned.evaluator)
-    return asked
+                    judged.setdefault(planned.evaluator.type, planned.evaluator)
+    return judged
 
 
 def known_rubrics(settings: Settings, project: str) -> dict[str, Judged]:
@@ -216,7 +216,7 @@ def former_texts(settings: Settings, name: str) -> list[Former]:
     return sorted(texts, key=lambda each: each.at, reverse=True)
 
 
-def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) -> RubricText:
+def save_rubric(settings: Settings, to_save: ToSave, now: datetime | None = None) -> RubricText:
     """Write a rubric into the folder, and return it as it is there.
 
     The question may change only together with the version, as verdicts and calibrations are told
@@ -229,7 +229,7 @@ def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) 
     if settings.rubrics is None:
         message = "no folder of rubrics was named at the start: baton serve --rubrics FOLDER"
         raise InputError(message)
-    rubric = rubric_of_text(given.text)
+    rubric = rubric_of_text(to_save.text)
     if not _NAME.fullmatch(rubric.name):
         message = f"`{rubric.name}` is not a valid file name: use letters, digits, `_` and `-`"
         raise InputError(Problem(path="name", message=message))
@@ -248,17 +248,17 @@ def save_rubric(settings: Settings, given: ToSave, now: datetime | None = None) 
                 raise InputError(Problem(path="name", message=message))
         if file.is_symlink() and file.resolve().parent != folder.resolve():
             raise InputError(Problem(file=str(file), message="is a link out of the folder"))
-        text = given.text if given.text.endswith("\n") else given.text + "\n"
+        text = to_save.text if to_save.text.endswith("\n") else to_save.text + "\n"
         mode: int | None = None
         if file.exists():
             mode = file.stat().st_mode
             before = _read(file, rubric.name)
-            if before.digest != given.digest:
+            if before.digest != to_save.digest:
                 raise ChangedMeanwhileError(before)
-            text = _versioned(before.text, text, rubric, next_version=given.next_version)
+            text = _versioned(before.text, text, rubric, next_version=to_save.next_version)
             if text != before.text:
                 _keep(folder, before, now or datetime.now(UTC))
-        elif given.digest:
+        elif to_save.digest:
             there = RubricText(name=rubric.name, text="", digest="", file=str(file), own=True)
             raise ChangedMeanwhileError(there)
         write_whole(file, text.encode(), sync=True)

@@ -319,7 +319,7 @@ def _rule(
         problems.append(Problem(path="sample", message=message))
     if not spec.name.strip():
         problems.append(Problem(path="name", message="a rule needs a name"))
-    planned, asked, options = _planned(spec, judges, folder, problems)
+    planned, judge_names, options = _planned(spec, judges, folder, problems)
     alerts = [
         alert
         for place, each in _alerts_of(spec)
@@ -329,9 +329,9 @@ def _rule(
         return None
     by_judge: dict[str | None, list[PlannedEvaluator]] = {}
     made_by: dict[str, str] = {}
-    for one, judge, given in zip(planned, asked, options, strict=True):
+    for one, judge, option_values in zip(planned, judge_names, options, strict=True):
         by_judge.setdefault(judge, []).append(one)
-        made_by[one.evaluator.name] = _made_by(one, given, judges[judge] if judge else None)
+        made_by[one.evaluator.name] = _made_by(one, option_values, judges[judge] if judge else None)
     parts = [
         Part(
             plan=_plan_of(some),
@@ -374,7 +374,7 @@ def _planned(
 ) -> tuple[list[PlannedEvaluator], list[str | None], list[dict[str, Any]]]:
     """Return the evaluators of a rule, the name of each one's judge, and each one's options."""
     planned: list[PlannedEvaluator] = []
-    asked: list[str | None] = []
+    judge_names: list[str | None] = []
     options: list[dict[str, Any]] = []
     if not spec.evaluators:
         problems.append(Problem(path="evaluators", message="no evaluator is selected"))
@@ -409,9 +409,9 @@ def _planned(
         elif named is not None:
             problems.append(Problem(path=f"{place}.judge", message=f"`{name}` asks no judge"))
         planned.append(one)
-        asked.append(judge)
+        judge_names.append(judge)
         options.append(_options_of(each))
-    return planned, asked, options
+    return planned, judge_names, options
 
 
 def _options_of(asked: str | RuleEvaluator) -> dict[str, Any]:
@@ -430,8 +430,8 @@ def _names_file_of_examples(options: Mapping[str, Any]) -> bool:
 
 def _made_by(one: PlannedEvaluator, options: Any, judge: JudgeSettings | None) -> str:
     """Return a hash of an evaluator, its version and options, and of the judge it asks."""
-    asked = None if judge is None else [judge.model, judge.samples, judge.temperature]
-    return _hash([one.evaluator.type, one.evaluator.version, options, asked])
+    judge_settings = None if judge is None else [judge.model, judge.samples, judge.temperature]
+    return _hash([one.evaluator.type, one.evaluator.version, options, judge_settings])
 
 
 def _hash(value: Any) -> str:

@@ -225,8 +225,10 @@ class Settings(_Strict, dict=True):
         """The model that computes vectors; raises InputError for settings with errors."""
         if self.embeddings is None:
             return None
-        given = self.embeddings
-        return read_model({"model": given} if isinstance(given, str) else given, ("embeddings",))
+        embeddings = self.embeddings
+        return read_model(
+            {"model": embeddings} if isinstance(embeddings, str) else embeddings, ("embeddings",)
+        )
 
     @property
     def access(self) -> AccessSettings:
@@ -328,22 +330,24 @@ def load_settings(
         read_rules(document, stated, written, channels=addresses.channels)
     except InputError as error:
         problems += error.problems
-    given = {name: value for name, value in (options or {}).items() if value is not None}
+    overrides = {name: value for name, value in (options or {}).items() if value is not None}
     for name in ("port", "grpc_port"):
-        if not 0 <= given.get(name, 0) <= _LAST_PORT:
-            message = f"ports are 0 to {_LAST_PORT}, not {given[name]}"
+        if not 0 <= overrides.get(name, 0) <= _LAST_PORT:
+            message = f"ports are 0 to {_LAST_PORT}, not {overrides[name]}"
             problems.append(Problem(path=f"--{name.replace('_', '-')}", message=message))
     # Agents and folders from the options are added to those of the file.
-    given["agents"] = {**settings.agents, **given.get("agents", {})}
-    given["datasets"] = list(dict.fromkeys([*settings.datasets, *given.get("datasets", ())]))
-    settings = msgspec.structs.replace(settings, **given)
+    overrides["agents"] = {**settings.agents, **overrides.get("agents", {})}
+    overrides["datasets"] = list(
+        dict.fromkeys([*settings.datasets, *overrides.get("datasets", ())])
+    )
+    settings = msgspec.structs.replace(settings, **overrides)
     problems += [
         Problem(path="datasets", message=f"there is no folder {each}")
         for each in settings.datasets
         if not Path(each).is_dir()
     ]
     if settings.rubrics is not None and not Path(settings.rubrics).is_dir():
-        option = "--rubrics" if "rubrics" in given else "rubrics"
+        option = "--rubrics" if "rubrics" in overrides else "rubrics"
         problems.append(Problem(path=option, message=f"there is no folder {settings.rubrics}"))
     for name, check in (
         ("redact", lambda: settings.redaction),

@@ -95,9 +95,9 @@ def start_trial(
     judges = settings.judge_settings
     name = request.judge or (next(iter(judges)) if len(judges) == 1 else None)
     if name is None or name not in judges:
-        said = f"there is no judge `{name}`" if name else "name a judge"
+        problem = f"there is no judge `{name}`" if name else "name a judge"
         hint = suggestion(name or "", judges) if judges else "server.yaml names none in `judges:`"
-        raise InputError(Problem(path="judge", message=f"{said}; {hint}"))
+        raise InputError(Problem(path="judge", message=f"{problem}; {hint}"))
     labels = request.labels or rubric.name
     things = _things(store, project, evaluator, request, labels, settings)[: request.most]
     if not things:
@@ -204,15 +204,15 @@ def trial_of(store: Store, project: int, number: int) -> Trial:
         shape = msgspec.structs.replace(evaluator.shape, aliases=[kept.labels])
         answers = msgspec.json.decode(row["answers"], type=list[TrialAnswer])
         about = {each.conversation_id for each in answers}
-        given = labels_of_dispatches(connection, project, Judged(shape), about)
+        labels = labels_of_dispatches(connection, project, Judged(shape), about)
         before = _before(connection, project, evaluator.type, answers)
     changed = 0
     for each in answers:
         key = (each.conversation_id, each.subject)
-        each.people = {by: one.value for by, one in given.get(key, {}).items()}
+        each.people = {by: one.value for by, one in labels.get(key, {}).items()}
         each.before = before.get(key)
-        said = each.label or each.status
-        changed += each.before is not None and each.trouble is None and said != each.before
+        answer = each.label or each.status
+        changed += each.before is not None and each.trouble is None and answer != each.before
     at = at_of(row["created"])
     assert at is not None  # noqa: S101 - by our clock
     trial = Trial(
@@ -300,9 +300,9 @@ def _before(
     )
     before: dict[Key, str] = {}
     for row in connection.execute(query):
-        said = msgspec.json.decode(row.details).get("label") or row.status
+        answer = msgspec.json.decode(row.details).get("label") or row.status
         for subject in msgspec.json.decode(row.subject, type=list[str])[:1]:
-            before[row.conversation, subject] = str(said)
+            before[row.conversation, subject] = str(answer)
     return before
 
 

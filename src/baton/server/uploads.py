@@ -54,18 +54,18 @@ class Upload:
         """Return the records, and the errors of the other files."""
         problems: list[Problem] = []
         records = []
-        found = iter_traces(
+        traces = iter_traces(
             self.path, on_problem=lambda error: problems.extend(error.problems), redact=redaction
         )
-        for record in found:
+        for record in traces:
             record.source.location = self.name
             for lost in record.dropped:
                 lost.example = None if lost.example is None else self._named(lost.example)
             records.append(record)
-        said = [self._named(str(problem)) for problem in problems]
-        if not records and not said:
-            said.append("holds no trace")
-        return records, ON.text("; ".join(said))[:2000] or None
+        messages = [self._named(str(problem)) for problem in problems]
+        if not records and not messages:
+            messages.append("holds no trace")
+        return records, ON.text("; ".join(messages))[:2000] or None
 
     def _named(self, text: str) -> str:
         """Return a message with the file names that the sender knows."""

@@ -181,11 +181,11 @@ class Worker:
         """Return the bodies to read now; none if the next one has to be read alone."""
         if alone is not None:
             return self._inbox.get(connection, [alone])
-        found = self._inbox.waiting(connection, _TAKE_BYTES, suspects=suspects, mine=self._begun)
-        if found and found[0].begun:
+        items = self._inbox.waiting(connection, _TAKE_BYTES, suspects=suspects, mine=self._begun)
+        if items and items[0].begun:
             self._single_bodies = 1
             return []
-        return self._inbox.get(connection, [each.id for each in found])
+        return self._inbox.get(connection, [each.id for each in items])
 
     def _begin(self, *, suspects: bool) -> int | None:
         """Record which body is read alone next, and give up those that crashed all workers.
@@ -195,10 +195,10 @@ class Worker:
         """
         while True:
             with self.store.write_inbox() as connection:
-                found = self._inbox.waiting(connection, 1, suspects=suspects, mine=self._begun)
-                if not found:
+                items = self._inbox.waiting(connection, 1, suspects=suspects, mine=self._begun)
+                if not items:
                     return None
-                id_, begun = found[0]
+                id_, begun = items[0]
                 if id_ in self._begun:
                     return id_
                 if begun < _MOST_BEGUN:
@@ -427,9 +427,9 @@ class Worker:
     ) -> None:
         """Read a conversation. Errors are recorded, and the others continue."""
         try:
-            found = conversations.read(stored, chosen, self.bounds)
-            one.gone = found.gone
-            one.records = [(each, conversations.encode(each.trace)) for each in found.records]
+            record = conversations.read(stored, chosen, self.bounds)
+            one.gone = record.gone
+            one.records = [(each, conversations.encode(each.trace)) for each in record.records]
         except InputError as error:
             one.error = spans.shown(error)
         except Exception as error:  # noqa: BLE001 - as said
@@ -640,7 +640,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
         thread.start()
     jobs, rescores = Jobs(store, settings), Rescores(store, settings)
     proofs = Proofs(store, settings)
-    asked = [
+    requested = [
         Task("evaluations", 0.2, jobs.work),
         Task("proofs of fixes", 0.5, proofs.work),
         Task("rescores", 1.0, rescores.work),
@@ -648,7 +648,7 @@ def run(settings: Settings, stop: threading.Event) -> None:
     try:
         with store.write() as connection:
             conversations.reread(connection, time.time(), older=True)
-        loop([*tasks_of(worker, settings), *asked], stop)
+        loop([*tasks_of(worker, settings), *requested], stop)
     finally:
         jobs.stop()
         proofs.stop()

@@ -109,15 +109,15 @@ def apply_improvement(
     if changes[0].component.startswith("rubric:"):
         return _apply_rubric(known, target, branch, backups)
     trusted = trust if isinstance(trust, Trust) else trust_of(trust)
-    found = find_target([target or known.target], trusted, app)
-    places = variants_of(found.config if found.provider is None else None, variant)
+    resolved = find_target([target or known.target], trusted, app)
+    places = variants_of(resolved.config if resolved.provider is None else None, variant)
     if len(places) > 1:
         raise InputError(f"the config has several providers: name one by {option('variant')}")
-    apart, spec = in_own_process(found.config, found.provider, is_played=False)
+    apart, spec = in_own_process(resolved.config, resolved.provider, is_played=False)
     provider = build_agent(apart, spec, places[0], {})
     folder = provider.around.folder.resolve()
     root = (working_tree(folder) or folder).resolve()
-    config = Path(found.config.file) if found.config is not None else None
+    config = Path(resolved.config.file) if resolved.config is not None else None
     where = {each.component: _places(provider, each.component, config) for each in changes}
     files = changes_of_files(changes, where, root, leave=own)
     return _put(files, root, branch, backups, known)

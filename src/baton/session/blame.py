@@ -93,17 +93,19 @@ def find_blame(
     note = options.get("note", log_note)
     runs: list[_Run] = []
     known: list[str] = []
-    for result, found in results_of(
+    for result, found_trace in results_of(
         sources, evaluators or _finders(options), stored=stored, unreadable=unreadable, **options
     ):
-        if found.trace is None:
+        if found_trace.trace is None:
             note(f"{result.case_id}: its trace no longer exists")
             continue
-        known.append(found.trace.id)
-        wanted = found.trace.id in traces if traces else bool(sources) or result.status == "failed"
+        known.append(found_trace.trace.id)
+        wanted = (
+            found_trace.trace.id in traces if traces else bool(sources) or result.status == "failed"
+        )
         if wanted:
-            failures = list(failures_of(found.trace, result.scores))
-            runs.append(_Run(found.trace, failures, _failed(result, failures)))
+            failures = list(failures_of(found_trace.trace, result.scores))
+            runs.append(_Run(found_trace.trace, failures, _failed(result, failures)))
     missing = [each for each in traces if each not in known]
     if missing:
         raise InputError(f"no run `{missing[0]}`; {suggestion(missing[0], known)}")
@@ -146,12 +148,12 @@ def _played_again(
     errors = [each.error or "it broke" for each in plays if each.status == "error"]
     if errors:
         raise InputError(f"`{suspect.agent}` cannot be played from {at}: {errors[0]}")
-    told = [differences(played.recorded, each) for each in played.unchanged if played.recorded]
+    differing = [differences(played.recorded, each) for each in played.unchanged if played.recorded]
     again = Again(
         form=moment.form,
         plays=repeat,
         failed=_failing(played.unchanged),
-        same=told.count("") if told and None not in told else None,
+        same=differing.count("") if differing and None not in differing else None,
         changed_failed=_failing(played.changed),
     )
     return msgspec.structs.replace(suspect, again=again)
@@ -185,12 +187,12 @@ def blame_traces(
 
 async def _blamed(runs: Sequence[_Run], votes: int, options: ScoreOptions) -> list[Blamed]:
     async def one(run: _Run, judge: Judge | None) -> Blamed:
-        found = await blame(run.trace, run.failures, failed=run.failed, judge=judge, votes=votes)
-        return Blamed(run.trace, run.failures, found)
+        outcome = await blame(run.trace, run.failures, failed=run.failed, judge=judge, votes=votes)
+        return Blamed(run.trace, run.failures, outcome)
 
-    given = options.get("judge")
-    if isinstance(given, Judge):
-        return await asyncio.gather(*(one(run, given) for run in runs))
+    judge_option = options.get("judge")
+    if isinstance(judge_option, Judge):
+        return await asyncio.gather(*(one(run, judge_option) for run in runs))
     flags, named = judge_flags_of(options), options.get("config")
     config = config_of(named) if isinstance(named, str | os.PathLike) else named
     judging = config.judging if config is not None else JudgeConfig()
@@ -208,5 +210,5 @@ def _finders(options: ScoreOptions) -> Specs | None:
 
 def _failed(result: CaseResult, failures: Sequence[Failure]) -> str | None:
     """Return what is wrong with the end of a run: an error, or an evaluator's reason."""
-    said = [each.says for each in failures if each.fault is None]
-    return "\n".join(([result.error] if result.error else []) + said) or None
+    reasons = [each.says for each in failures if each.fault is None]
+    return "\n".join(([result.error] if result.error else []) + reasons) or None

@@ -110,13 +110,13 @@ def calibrate(
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
     context = settings.plan.context if settings else EvalContext()
     if stored:
-        for name, given in {
+        for name, value in {
             "judge": flags != JudgeFlags(),
             "against": against,
             "samples": samples,
             "reversed": reversed,
         }.items():
-            if given:
+            if value:
                 what = "options of a judge ask" if name == "judge" else f"{option(name)} asks"
                 raise InputError(f"{what} a judge: give traces, not an evaluation")
         recordings = [Path(each) for each in traces]
@@ -137,11 +137,11 @@ def calibrate(
             judging = settings.judging if settings else JudgeConfig()
             plan = settings.plan if settings else make_plan([evaluator])
             planned = [PlannedEvaluator(evaluator=evaluator)]
-            async with make_judge_of(judging, flags, plan, planned) as asked:
+            async with make_judge_of(judging, flags, plan, planned) as llm:
                 for one in models:
-                    things += await ask(one, pairs, asked, context)
+                    things += await ask(one, pairs, llm, context)
                     if reversed:
-                        for thing in await ask(with_reversed_order(one), pairs, asked, context):
+                        for thing in await ask(with_reversed_order(one), pairs, llm, context):
                             turned.setdefault(thing.model or "", []).append(thing)
             return calibration_report(asking, labels.labels, things, turned, context.agent_names)
 

@@ -170,8 +170,8 @@ class Chat:
     def _listen(self) -> None:
         """Read the messages of the process until it ends."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
-        with self._process.stdout as told:
-            for line in told:
+        with self._process.stdout as output:
+            for line in output:
                 self._hear(msgspec.json.decode(line, type=Seen))
         code = self._process.wait()
         # Processes left by the agent are in its process group, whose id is not reused until they

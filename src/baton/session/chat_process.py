@@ -29,15 +29,15 @@ def main() -> None:
     # Agents' prints must not mix with the messages of this process.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    given = os.fdopen(os.dup(0), "rb")
+    incoming = os.fdopen(os.dup(0), "rb")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    begin = msgspec.json.decode(given.readline(), type=Begin)
+    begin = msgspec.json.decode(incoming.readline(), type=Begin)
 
     def tell(seen: Seen) -> None:
         out.write(msgspec.json.encode(seen) + b"\n")
 
     try:
-        asyncio.run(_talk(begin, given, tell))
+        asyncio.run(_talk(begin, incoming, tell))
     except (InputError, ProviderError) as error:
         trace = getattr(error, "trace", None)
         tell(Seen(trace=_shown(trace), error=mask(ON.text(str(error)))))
@@ -48,12 +48,12 @@ def main() -> None:
     os._exit(0)
 
 
-async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
+async def _talk(begin: Begin, incoming: BinaryIO, tell: Tell) -> None:
     heard: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
     def listen() -> None:
-        for line in given:
+        for line in incoming:
             message = msgspec.json.decode(line, type=str)
             loop.call_soon_threadsafe(heard.put_nowait, message)
         # The caller is gone, and an agent may be in the middle of an answer.
@@ -103,7 +103,7 @@ async def _talk(begin: Begin, given: BinaryIO, tell: Tell) -> None:
 
 async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
     """Report the unfinished turn: the last of ``watched``, if it is new."""
-    told = b""
+    reported = b""
     pause = _STEP
     while True:
         await asyncio.sleep(pause)
@@ -121,9 +121,9 @@ async def _follow(watched: list[Callable[[], Trace]], tell: Tell) -> None:
             )
             now = _shown(msgspec.structs.replace(trace, turns=[*trace.turns[:-1], turn]))
             plain = msgspec.json.encode(now)
-            if plain != told:
+            if plain != reported:
                 tell(Seen(trace=now))
-                told = plain
+                reported = plain
         # Repeated reading of the partial record must not slow down the agents.
         pause = max(_STEP, 10 * (time.monotonic() - began))
 

@@ -100,15 +100,15 @@ def collect(
     )
     note = options.get("note", log_note)
     unread = 0
-    for result, found in results_of(
+    for result, found_trace in results_of(
         sources, evaluators, stored=stored, unreadable=unreadable, **options
     ):
         if tags and not set(tags) & set(result.tags):
             continue
-        if found.trace is None:
+        if found_trace.trace is None:
             unread += 1
             continue
-        pool.add(found.trace, result.scores)
+        pool.add(found_trace.trace, result.scores)
     if unread:
         note(f"{counted(unread, 'result')} left out, as the trace is missing")
     collected = pool.choose()

@@ -55,20 +55,20 @@ def list_components(
         InputError: no such agent, or it has no texts that can be changed; with what to do.
     """
     if isinstance(target, Mapping):
-        found = Target(None, dict(target), [])
+        resolved = Target(None, dict(target), [])
     else:
         words = [] if target is None else [str(target)]
         trusted = trust if isinstance(trust, Trust) else trust_of(trust)
-        found = find_target(words, trusted, app, instead="an agent, as in `app.py:agent`")
-    config = found.config
+        resolved = find_target(words, trusted, app, instead="an agent, as in `app.py:agent`")
+    config = resolved.config
     definitions = agents or (config.agents if config is not None else None)
     catalog = load_catalog(definitions) if definitions is not None else {}
-    places = variants_of(config if found.provider is None else None, variant)
-    several = config is not None and found.provider is None and len(config.providers) > 1
+    places = variants_of(config if resolved.provider is None else None, variant)
+    several = config is not None and resolved.provider is None and len(config.providers) > 1
     names = variant_names(config) if config is not None and several else []
     listed = []
     for place in places:
-        provider = build_agent(config, found.provider, place, catalog)
+        provider = build_agent(config, resolved.provider, place, catalog)
         texts, _ = run_anywhere(texts_of(provider))
         listed += [
             Component(

@@ -78,8 +78,8 @@ def convert(
         drafts = "is a recording, not a dataset: `baton draft` turns it into cases"
         recordings = given_as(map(Path, paths), "traces", drafts)
         raise InputError(recordings or not_a_dataset(map(Path, paths)) or error.problems) from None
-    given = [Path(each) for each in (agents, initial_session) if each is not None]
-    refuse_overwriting([file], [*cases.files, *given])
+    extra_files = [Path(each) for each in (agents, initial_session) if each is not None]
+    refuse_overwriting([file], [*cases.files, *extra_files])
     start = None
     if initial_session is not None:
         begins = Path(initial_session)
@@ -159,9 +159,9 @@ def draft_dispatches(
         raise InputError(f"{option('context_turns')} has to be at least 0, got {context_turns}")
     problems: list[str] = []
     cases: dict[str, Case] = {}
-    for asked in dispatches:
+    for dispatch_id in dispatches:
         try:
-            trace, made = find_dispatch(asked, recorded)
+            trace, made = find_dispatch(dispatch_id, recorded)
         except InputError as error:
             problems.append(str(error))
             continue

@@ -107,11 +107,13 @@ def distill(
     for folder in folders:
         made = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
         costs += _costs(made, evaluator.type)
-        given = [thing for thing in of_evaluation(made, evaluator.type) if _is_verdict(thing)]
-        if not given:
+        with_verdict = [
+            thing for thing in of_evaluation(made, evaluator.type) if _is_verdict(thing)
+        ]
+        if not with_verdict:
             continue
         by_trace: dict[str, list[JudgedThing]] = {}
-        for thing in given:
+        for thing in with_verdict:
             if _MARKS.sub("", thing.version) == evaluator.rubric.version:
                 by_trace.setdefault(thing.trace, []).append(thing)
             else:
@@ -127,11 +129,11 @@ def distill(
         if thing.model != chosen:
             skipped[f"by {thing.model}"] += 1
             continue
-        found = _verdict(evaluator, thing, trace, context)
-        if found is None:
+        verdict = _verdict(evaluator, thing, trace, context)
+        if verdict is None:
             skipped["with nothing to show, or too long to show"] += 1
             continue
-        made_of = Verdict(*found)
+        made_of = Verdict(*verdict)
         if made_of.reading.material in read_before:
             skipped["of the same material as another one"] += 1
         read_before.add(made_of.reading.material)

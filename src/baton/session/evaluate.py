@@ -471,7 +471,7 @@ def resume(
 
 
 def evaluate_files(
-    asked: Request,
+    request: Request,
     *,
     out: Path,
     resume: Path | None = None,
@@ -490,7 +490,7 @@ def evaluate_files(
     provider. A resumed evaluation that is already complete is returned unchanged.
 
     Args:
-        asked: what to evaluate.
+        request: what to evaluate.
         out: where evaluations are stored.
         resume: the folder of an evaluation to resume.
         only_failed: the folder of an evaluation; play only cases that did not pass in it.
@@ -508,7 +508,7 @@ def evaluate_files(
     """
     options["trust"] = trust_in(options)
     only_failed = _only_failed(only_failed, last_failed, out)
-    begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
+    begun = _begin(request, resume, only_failed, listener, force=force, options=options)
     config, start, note = begun.target.config, begun.start, options.get("note", log_note)
     chosen = chosen_backend(config.backend if config else None, backend, workers)
     if start.folder is not None and is_complete(start):
@@ -569,7 +569,7 @@ def _only_failed(folder: Path | None, last: bool, stored: Path) -> Path | None:
 
 
 def estimate_evaluation(
-    asked: Request,
+    request: Request,
     *,
     out: Path = STORED,
     resume: Path | None = None,
@@ -589,7 +589,7 @@ def estimate_evaluation(
         InputError: as for :func:`evaluate_files`.
     """
     only_failed = _only_failed(only_failed, last_failed, out)
-    begun = _begin(asked, resume, only_failed, listener, force=force, options=options)
+    begun = _begin(request, resume, only_failed, listener, force=force, options=options)
     config, note = begun.target.config, options.get("note", log_note)
     chosen_backend(config.backend if config else None, backend, workers)
     for text in config.notes if config else ():
@@ -622,7 +622,7 @@ class _Job(NamedTuple):
 
 
 def _begin(
-    asked: Request,
+    wanted: Request,
     resume: Path | None,
     only_failed: Path | None,
     listener: Listener,
@@ -631,11 +631,11 @@ def _begin(
     options: EvaluateOptions,
 ) -> _Begun:
     """Find out what to evaluate; the config is only parsed at this point."""
-    asked = with_config(asked)
-    if asked.limit is not None and asked.limit < 1:
-        raise InputError(f"{option('limit')} has to be at least 1, got {asked.limit}")
+    wanted = with_config(wanted)
+    if wanted.limit is not None and wanted.limit < 1:
+        raise InputError(f"{option('limit')} has to be at least 1, got {wanted.limit}")
     start = begin(
-        asked,
+        wanted,
         judge_flags_of(options),
         resume=resume,
         only_failed=only_failed,
@@ -655,7 +655,7 @@ def _begin(
     return _Begun(target, start)
 
 
-def with_config(asked: Request) -> Request:
+def with_config(request: Request) -> Request:
     """Detect by content whether the `config` option names criteria of ADK or a config of Baton.
 
     If no agent is named, a config of Baton becomes the target.
@@ -663,16 +663,16 @@ def with_config(asked: Request) -> Request:
     Raises:
         InputError: two files of criteria.
     """
-    if asked.config is None:
-        return asked
-    if is_criteria(asked.config):
-        if asked.criteria is not None:
+    if request.config is None:
+        return request
+    if is_criteria(request.config):
+        if request.criteria is not None:
             both = f"{option('config')} and {option('criteria')}"
             raise InputError(f"{both} both name criteria of ADK: give one")
-        return msgspec.structs.replace(asked, config=None, criteria=asked.config)
-    if asked.target and agent_spec(asked.target[0]) is not None:
-        return asked
-    return msgspec.structs.replace(asked, config=None, target=[asked.config, *asked.target])
+        return msgspec.structs.replace(request, config=None, criteria=request.config)
+    if request.target and agent_spec(request.target[0]) is not None:
+        return request
+    return msgspec.structs.replace(request, config=None, target=[request.config, *request.target])
 
 
 def _places(begun: _Begun) -> list[int]:
@@ -683,16 +683,16 @@ def _places(begun: _Begun) -> list[int]:
 
 def _load(begun: _Begun, options: EvaluateOptions) -> Inputs:
     """Load the requested cases; raises InputError when there are none."""
-    target, asked = begun.target, begun.start.request
-    named = [*target.datasets, *asked.dataset]
+    target, request = begun.target, begun.start.request
+    named = [*target.datasets, *request.dataset]
     if not named and not (target.config and target.config.dataset):
         raise InputError("name a dataset: baton eval AGENT DATASET, or `dataset:` in the config")
     note = options.get("note", log_note)
-    inputs = load_inputs(target.config, named or None, asked.agents, note)
+    inputs = load_inputs(target.config, named or None, request.agents, note)
     assert inputs.dataset is not None  # noqa: S101 - a path is named
-    cases = choose(inputs.dataset, asked.filters, asked.limit, asked.keyword)
-    if asked.cases is not None:
-        wanted = set(asked.cases)
+    cases = choose(inputs.dataset, request.filters, request.limit, request.keyword)
+    if request.cases is not None:
+        wanted = set(request.cases)
         cases = _some(cases, wanted.__contains__, "none of the chosen cases exists anymore")
     if begun.start.open_cases is not None:
         nothing = "every case passed in that evaluation: there is nothing to play"
@@ -759,18 +759,20 @@ def _job(
     """Prepare one variant; raises InputError."""
     start, config, cases = begun.start, inputs.config, inputs.dataset
     assert cases is not None  # noqa: S101 - see _load
-    asked, note = start.request, options.get("note", log_note)
+    request, note = start.request, options.get("note", log_note)
     names = variant_names(config) if config and begun.target.provider is None else []
     variant = names[place] if len(names) > 1 else None
     plan = prepare(
         inputs,
-        asked.evaluators or None,
+        request.evaluators or None,
         options,
-        criteria=Criteria(Path(asked.criteria), start.criteria_found) if asked.criteria else None,
+        criteria=Criteria(Path(request.criteria), start.criteria_found)
+        if request.criteria
+        else None,
     )
     if variant is not None and config is not None:
         plan = msgspec.structs.replace(plan, default_model=config.providers[place].model)
-    some = start.open_cases is not None or asked.cases is not None
+    some = start.open_cases is not None or request.cases is not None
     if some:
         plan = gated_by_some(plan, cases, note)
     if start.before is None:
@@ -786,9 +788,9 @@ def _job(
         )
     how = run_options(how, options)
     kept_request = msgspec.structs.replace(
-        asked,
-        cases=list(cases.ids) if start.open_cases is not None else asked.cases,
-        target=[masked(word) for word in asked.target],  # secrets are not kept
+        request,
+        cases=list(cases.ids) if start.open_cases is not None else request.cases,
+        target=[masked(word) for word in request.target],  # secrets are not kept
         judge=judge_words(start.judge),
         variant=variant,
     )
@@ -830,18 +832,18 @@ def _workers(
     """Build the backend that plays a variant, and the settings of its workers."""
     from .worker import make_workers, recipe_of
 
-    asked = begun.start.request
-    some = begun.start.open_cases is not None or asked.cases is not None
+    request = begun.start.request
+    some = begun.start.open_cases is not None or request.cases is not None
     recipe = recipe_of(
         inputs,
         job.plan,
         options,
-        filters=asked.filters,
-        keyword=asked.keyword,
-        limit=asked.limit,
+        filters=request.filters,
+        keyword=request.keyword,
+        limit=request.limit,
         cases=list(job.cases.ids) if some else None,
-        evaluators=asked.evaluators,
-        criteria=asked.criteria,
+        evaluators=request.evaluators,
+        criteria=request.criteria,
         provider=begun.target.provider,
         run=job.options,
         texts=dict(options.get("texts") or {}),

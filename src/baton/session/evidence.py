@@ -83,8 +83,8 @@ def evidence_of(
             tally.take_issues(kept, note)
         else:
             local.append(source)
-    given = [label for source in labels for label in _labels_in(source)]
-    wanted = {str(label.trace) for label in given}
+    own_labels = [label for source in labels for label in _labels_in(source)]
+    wanted = {str(label.trace) for label in own_labels}
     if local:
         taken: ScoreOptions = {"note": note}
         for name in ("agents", "trust"):
@@ -96,9 +96,9 @@ def evidence_of(
             tally.take_result(result, trace)
             if trace.id in wanted:
                 traces[trace.id] = trace
-    if given:
-        tally.take_labels(given, labels, traces, cases, config, note)
-    return Evidence(tally.pointed(), given)
+    if own_labels:
+        tally.take_labels(own_labels, labels, traces, cases, config, note)
+    return Evidence(tally.pointed(), own_labels)
 
 
 class _Tally:
@@ -285,18 +285,18 @@ def _issues_in(path: Path) -> list[Issue] | None:
     whole = _issue_of(data)
     if whole is not None:
         return [whole]
-    found: list[Issue] = []
+    issues: list[Issue] = []
     for number, line in enumerate(data.splitlines(), 1):
         if not line.strip():
             continue
         issue = _issue_of(line)
         if issue is None:
-            if not found:
+            if not issues:
                 return None  # recordings are JSON lines, too
             message = "is not an issue of `baton issues --json`, but the lines before it are"
             raise InputError(Problem(file=os.fspath(path), line=number, message=message))
-        found.append(issue)
-    return found or None
+        issues.append(issue)
+    return issues or None
 
 
 def _issue_of(data: bytes) -> Issue | None:

@@ -86,8 +86,8 @@ def export_recordings(
             f"{option('timeout')} and {option('retry_attempts')} have to be over 0, "
             f"{option('retry_delay')} at least 0"
         )
-    given = each_once(some, note)
-    servers = [each for each in given if is_server(each)]
+    unique = each_once(some, note)
+    servers = [each for each in unique if is_server(each)]
     if servers and only == "results":
         raise InputError(Problem(file=servers[0], message="is a server: it has no evaluations"))
     if not servers and (backend, workers, jobs) != (None, None, 1):
@@ -98,7 +98,7 @@ def export_recordings(
         from .server_parts import backend_of  # it loads the backends
 
         on = backend_of(config, backend, workers, jobs)
-    paths = [Path(path) for path in given if not is_server(path)]
+    paths = [Path(path) for path in unique if not is_server(path)]
     priced = pricing(config, prices or {})
     place, headers = target_of(target, headers_from)
     limits = Limits(timeout, retry_attempts, retry_delay)

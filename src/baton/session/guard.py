@@ -89,8 +89,8 @@ def run_functions(module: str | None) -> None:
         load_module(f"{module}:", Path())
 
 
-def _policy(given: Policy | PathLike) -> Policy:
-    return given if isinstance(given, Policy) else load_policy(Path(given))
+def _policy(policy: Policy | PathLike) -> Policy:
+    return policy if isinstance(policy, Policy) else load_policy(Path(policy))
 
 
 def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:

@@ -198,21 +198,21 @@ def estimate_improvement(
         InputError: like :func:`improve`, as far as it can be known.
     """
     work = _prepared(moments, target, evaluators, options)
-    given, ready, drawn = work.options, work.ready.moments, work.drawn
+    settings, ready, drawn = work.options, work.ready.moments, work.drawn
     train, select, held_out = (
         len(part) for part in (drawn.split.train, drawn.split.select, drawn.split.held_out)
     )
-    studies = len({*given.agents, *given.components}) or MOST
-    asks = len(WAYS[given.strategy].asks)
-    searched = given.candidates * (2 * min(BATCH, train) + select)
+    studies = len({*settings.agents, *settings.components}) or MOST
+    asks = len(WAYS[settings.strategy].asks)
+    searched = settings.candidates * (2 * min(BATCH, train) + select)
     plays = studies * ready.options.repeat * (train + select + searched + 2 * held_out)
     fewest = ready.options.repeat * (train + select + 2 * held_out)
     if _may_repeat(ready, options):
         again = PLAYED_AGAIN * min(AGAIN, train + select)
         plays, fewest = plays + again, fewest + again
-    if given.max_calls is not None:
-        plays = min(plays, given.max_calls)
-    calls = studies * given.candidates * asks
+    if settings.max_calls is not None:
+        plays = min(plays, settings.max_calls)
+    calls = studies * settings.candidates * asks
     read = _MOMENT_TOKENS * (4 + MOMENTS)
     written = 4 * _MOMENT_TOKENS + USUAL_OUTPUT
     price = _price(work.judge, Usage(input_tokens=read, output_tokens=written))
@@ -310,7 +310,7 @@ def _prepared(
     planned = plan.all_evaluators
     judged = {name for name, each in planned.items() if each.needs_judge}
     agreeing = [name for name in planned if name not in judged or name in seconds]
-    given = Options(
+    settings = Options(
         strategy=strategy,
         seed=options.get("seed", 0),
         candidates=options.get("candidates", CANDIDATES),
@@ -325,14 +325,14 @@ def _prepared(
         lower_is_better=frozenset(plan.gate.lower),
         most_words=options.get("max_words"),
     )
-    _check_axes(given, set(planned))
-    _check_witnesses(given, planned, judge.model)
-    about = _about(ready, given, judge)
+    _check_axes(settings, set(planned))
+    _check_witnesses(settings, planned, judge.model)
+    about = _about(ready, settings, judge)
     evidence = _evidence(ready, options)
-    given = msgspec.structs.replace(given, pointed=evidence.pointed)
+    settings = msgspec.structs.replace(settings, pointed=evidence.pointed)
     cases = [case for case in ready.moments.cases if case.id not in ready.moments.silent]
-    drawn = draw(units_of(cases), given.seed)
-    return _Work(ready, given, judge, _name_of(target, ready), about, drawn)
+    drawn = draw(units_of(cases), settings.seed)
+    return _Work(ready, settings, judge, _name_of(target, ready), about, drawn)
 
 
 def _listed(value: Named | Sequence[Named]) -> list[Named]:
@@ -351,9 +351,9 @@ def _evidence(ready: Ready, options: ImproveOptions) -> Evidence:
     if not issues and not labels:
         return Evidence({}, [])
     moments, note = ready.moments, options.get("note", log_note)
-    found = evidence_of(issues, labels, moments.cases, ready.inputs.config, note, options)
-    moments.cases[:] = with_labels(moments.cases, found.labels)
-    return found
+    evidence = evidence_of(issues, labels, moments.cases, ready.inputs.config, note, options)
+    moments.cases[:] = with_labels(moments.cases, evidence.labels)
+    return evidence
 
 
 def _check_axes(options: Options, evaluators: set[str]) -> None:
@@ -374,8 +374,8 @@ def _add_second_judge(
     """
     if second is None:
         return set()
-    asked = {"model": second} if isinstance(second, str) else dict(second)
-    model = str(asked["model"])
+    second_settings = {"model": second} if isinstance(second, str) else dict(second)
+    model = str(second_settings["model"])
     seconds: set[str] = set()
 
     def with_second(group: Sequence[PlannedEvaluator]) -> tuple[PlannedEvaluator, ...]:
@@ -389,8 +389,8 @@ def _add_second_judge(
                     f"{option('second_judge')}: {model} judges `{one.name}` already, and a text "
                     "that flatters it would convince it twice"
                 )
-            given = {**msgspec.to_builtins(one.options), "judge": asked}
-            again = one.__class__(one.shape, f"{one.name} by {model}", given)
+            settings = {**msgspec.to_builtins(one.options), "judge": second_settings}
+            again = one.__class__(one.shape, f"{one.name} by {model}", settings)
             made.append(msgspec.structs.replace(each, evaluator=again))
             seconds.add(again.name)
         return (*group, *made)
@@ -437,18 +437,18 @@ def _evaluator_of(axis: str) -> str:
 
 def _judge_of(ready: Ready, options: ImproveOptions, max_cost: float | None) -> Judge:
     """Return the model that proposes: that of the judge, with its cache and its budget."""
-    there, given = ready.moments.plan.context.judge, options.get("judge")
+    there, judge = ready.moments.plan.context.judge, options.get("judge")
     if there is not None:
         return there
-    if given is not None and not isinstance(given, str | Mapping | JudgeFlags):
-        return given
+    if judge is not None and not isinstance(judge, str | Mapping | JudgeFlags):
+        return judge
     config = ready.inputs.config
     judging = config.judging if config is not None else JudgeConfig()
-    flags = given if isinstance(given, JudgeFlags) else JudgeFlags()
-    if isinstance(given, Mapping):
-        judging = judge_config(given)
-    elif isinstance(given, str):
-        flags = JudgeFlags(model=given)
+    flags = judge if isinstance(judge, JudgeFlags) else JudgeFlags()
+    if isinstance(judge, Mapping):
+        judging = judge_config(judge)
+    elif isinstance(judge, str):
+        flags = JudgeFlags(model=judge)
     if flags.model is None and not judging.options.get("model"):
         example = option("judge", "openai:gpt-4o-mini")
         raise InputError(f"a model proposes texts: give {example}, or `judge:` in a config")
@@ -469,7 +469,7 @@ def _name_of(target: str | Mapping[str, Any] | None, ready: Ready) -> str:
     return config.file if target is None and config is not None else ready.played_by
 
 
-def _about(ready: Ready, given: Options, judge: Judge) -> dict[str, str]:
+def _about(ready: Ready, settings: Options, judge: Judge) -> dict[str, str]:
     """Return what must not change before resuming, by the names that people know."""
     moments = ready.moments
     cases = sha256("".join(case.content_hash() for case in moments.cases).encode()).hexdigest()
@@ -480,12 +480,12 @@ def _about(ready: Ready, given: Options, judge: Judge) -> dict[str, str]:
         "the dataset": cases[:16],
         "the evaluators": ", ".join(evaluators),
         "the model": judge.model,
-        "the strategy": given.strategy,
-        "the seed": str(given.seed),
+        "the strategy": settings.strategy,
+        "the seed": str(settings.seed),
         "the number of repeats": str(moments.options.repeat),
-        "the choice of agents": ", ".join([*given.agents, *given.components]),
-        "the aim": f"{given.aimed or ''}, {', '.join(given.witnesses)}",
-        "the limit of words": str(given.most_words),
+        "the choice of agents": ", ".join([*settings.agents, *settings.components]),
+        "the aim": f"{settings.aimed or ''}, {', '.join(settings.witnesses)}",
+        "the limit of words": str(settings.most_words),
     }
 
 
@@ -503,19 +503,19 @@ async def _improve(work: _Work, options: ImproveOptions) -> Improvement:
 
 
 async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
-    moments, given = work.ready.moments, work.options
+    moments, settings = work.ready.moments, work.options
     texts = await moments.texts()
-    wanted = [*given.components, *(f"agent:{name}" for name in given.agents)]
+    wanted = [*settings.components, *(f"agent:{name}" for name in settings.agents)]
     refuse_unknown_components(wanted, texts)
     about = {**work.about, "the agents' texts": hash_of(texts)}
     resumed = options.get("resume")
     if resumed is not None:
         folder = Path(resumed)
-        journal = Journal.resume(folder, about, given.pointed)
+        journal = Journal.resume(folder, about, settings.pointed)
     else:
         folder = new_folder(Path(options.get("out", IMPROVEMENTS)), moments.dataset.name)
-        journal = Journal.begin(folder, about, given.pointed)
-    given = msgspec.structs.replace(given, pointed=journal.pointed)
+        journal = Journal.begin(folder, about, settings.pointed)
+    settings = msgspec.structs.replace(settings, pointed=journal.pointed)
     if (on_start := options.get("on_start")) is not None:
         on_start(folder)
 
@@ -530,7 +530,7 @@ async def _improve_warm(work: _Work, options: ImproveOptions) -> Improvement:
                 moments,
                 judge,
                 journal,
-                given,
+                settings,
                 id_=folder.name,
                 target=work.target,
                 progress=progress,

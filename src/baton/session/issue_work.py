@@ -112,11 +112,11 @@ def _begin(
     options: ScoreOptions,
 ) -> _Work:
     opened = Opened(sources, evaluators, stored=place.stored, **options)
-    found = opened.issues(marks=place.marks, groups=place.groups, progress=place.progress)
-    issue = issue_named(key, [*found.issues, *found.quiet])
-    kept = found.kept.get(issue.key) or Progress(issue=issue)
+    issues = opened.issues(marks=place.marks, groups=place.groups, progress=place.progress)
+    issue = issue_named(key, [*issues.issues, *issues.quiet])
+    kept = issues.kept.get(issue.key) or Progress(issue=issue)
     progress = msgspec.structs.replace(kept, issue=_small(issue if issue.count else kept.issue))
-    return _Work(opened, issue, progress, found)
+    return _Work(opened, issue, progress, issues)
 
 
 def _small(issue: Issue) -> Issue:
@@ -190,9 +190,9 @@ async def _investigated(
                 cost_usd=counts.cost_usd,
                 basis=f"at most {steps} steps, without what they read",
             )
-        found = await investigate(shelf, judge, condense=cheaper, steps=steps)
-    fix = found.fix if found.fix is not None else work.progress.fix
-    progress = msgspec.structs.replace(work.progress, investigation=found, fix=fix)
+        outcome = await investigate(shelf, judge, condense=cheaper, steps=steps)
+    fix = outcome.fix if outcome.fix is not None else work.progress.fix
+    progress = msgspec.structs.replace(work.progress, investigation=outcome, fix=fix)
     ProgressFolder(place.progress).write(progress)
     return progress
 
@@ -202,8 +202,10 @@ def _judge_of(flags: JudgeFlags, options: ScoreOptions) -> LlmJudge:
     config = config_of(named) if isinstance(named, str | os.PathLike) else named
     judging = config.judging if config is not None else JudgeConfig()
     if flags.model is None and not judging.options.get("model"):
-        given = option("judge", "openai:gpt-4o-mini")
-        raise InputError(f"an investigation needs a model: give {given}, or `judge:` in a config")
+        judge_option = option("judge", "openai:gpt-4o-mini")
+        raise InputError(
+            f"an investigation needs a model: give {judge_option}, or `judge:` in a config"
+        )
     return make_judge_of(judging, flags, config.plan if config is not None else make_plan(None))
 
 
@@ -372,14 +374,21 @@ def search_for_fix(
         raise InputError("none of its conversations is kept any more with what was passed on")
     cases = Dataset(made.cases, name=issue.key)
     with tempfile.TemporaryDirectory(prefix="baton-search-") as folder:
-        asked = {**options, "judge": judge, "candidates": SEARCHED, "component": [component]}
+        judged_options = {
+            **options,
+            "judge": judge,
+            "candidates": SEARCHED,
+            "component": [component],
+        }
         if second is not None:
-            asked["second_judge"] = second
-        given = cast("ImproveOptions", {**asked, "out": folder, "variant": variant})
-        found = improve(cases, target, _evaluators_for(issue, made.cases), **given)
-    (study,) = found.studies
+            judged_options["second_judge"] = second
+        search_options = cast(
+            "ImproveOptions", {**judged_options, "out": folder, "variant": variant}
+        )
+        improvement = improve(cases, target, _evaluators_for(issue, made.cases), **search_options)
+    (study,) = improvement.studies
     if study.after is None:
-        raise InputError(f"no gain is proven: {found.stopped or study.reason}")
+        raise InputError(f"no gain is proven: {improvement.stopped or study.reason}")
     fix = make_fix(
         kind_of_text(component, issue.sender),
         component,
@@ -433,17 +442,17 @@ def _play(
     repeat: int,
     options: ScoreOptions,
 ) -> tuple[Fix, Replayed]:
-    asked = _evaluators_for(issue, made.cases)
+    evaluators = _evaluators_for(issue, made.cases)
     changed = {"texts": {str(fix.text): fix.after}, "repeat": repeat}
     play = cast("EvaluateOptions", {**options, **changed})
     cases = Dataset(made.cases, name=issue.key)
-    replayed = replay(cases, target, asked, variant=variant, **play)
+    replayed = replay(cases, target, evaluators, variant=variant, **play)
     proof = proof_of(
         replayed,
         {case.id for case, _ in made.members},
         fix,
         form=_form(issue) or "conversation",
-        evaluators=asked,
+        evaluators=evaluators,
         repeats=repeat,
         at=datetime.now(UTC).timestamp(),
     )
@@ -543,11 +552,11 @@ def _known_right(
     stated: dict[str, ExpectedHandling] = {}
     passed: dict[str, ExpectedHandling] = {}
     for result, trace in traced():
-        asked = input_of(trace)
-        if asked in inputs and asked not in passed and _passes(result):
+        request = input_of(trace)
+        if request in inputs and request not in passed and _passes(result):
             handled = handled_in(trace, issue.sender)
             if handled is not None:
-                passed[asked] = handled
+                passed[request] = handled
         for made in (made for turn in trace.turns for made in turn.dispatches):
             key = member_of(trace, made)
             if key not in by_id:
@@ -559,7 +568,7 @@ def _known_right(
                 (to,) = meant
                 stated[key] = ExpectedHandling(to=[] if to is None else [to])
     asked_by = {key: input_of(one.trace) for key, one in by_id.items()}
-    return {key: passed[asked] for key, asked in asked_by.items() if asked in passed} | stated
+    return {key: passed[request] for key, request in asked_by.items() if request in passed} | stated
 
 
 def _conversations(
@@ -646,7 +655,10 @@ def promote_issue(
     before = work.progress.promotion
     promotion = Promotion(
         dataset=os.fspath(folder),
-        cases=[*(before.cases if before is not None else []), *(told for _, told in made.members)],
+        cases=[
+            *(before.cases if before is not None else []),
+            *(member for _, member in made.members),
+        ],
         passes=passes,
         at=datetime.now(UTC).timestamp(),
     )

@@ -141,9 +141,9 @@ class Opened:
 
     def traced(self) -> Iterator[tuple[CaseResult, Trace]]:
         """Yield the results whose trace exists."""
-        for result, found in self.results():
-            if found.trace is not None:
-                yield result, found.trace
+        for result, found_trace in self.results():
+            if found_trace.trace is not None:
+                yield result, found_trace.trace
 
     def issues(
         self,
@@ -158,13 +158,13 @@ class Opened:
         kept = {each.issue.key: each for each in ProgressFolder(progress).read_all()}
         collector = Collector()
         traces = unread = 0
-        for result, found in self.results():
-            if found.trace is None:
+        for result, found_trace in self.results():
+            if found_trace.trace is None:
                 unread += 1
                 continue
             traces += 1
-            collector.see(found.trace)
-            collector.add(failures_of(found.trace, result.scores))
+            collector.see(found_trace.trace)
+            collector.add(failures_of(found_trace.trace, result.scores))
         if unread:
             self.note(f"{counted(unread, 'result')} left out, as the trace is missing")
         for each in collector.limits.said():
@@ -179,14 +179,14 @@ class Opened:
             if each.issue.key not in there
         ]
         runs = list(_runs_of(self.stored)) if any(p.promotion for p in kept.values()) else []
-        said = [*known, *(m for p in kept.values() for m in marks_by_cases(p, runs, known))]
+        all_marks = [*known, *(m for p in kept.values() for m in marks_by_cases(p, runs, known))]
         return Found(
-            issues=list(with_marks(issues, said)),
+            issues=list(with_marks(issues, all_marks)),
             failures=collector.failures,
             traces=traces,
             unread=unread,
             kept=kept,
-            quiet=list(with_marks(quiet, said)),
+            quiet=list(with_marks(quiet, all_marks)),
         )
 
 
@@ -259,10 +259,10 @@ def _in_groups(
 ) -> list[Issue]:
     """Return the issues with their groups; groups keep their names from the file."""
     if not is_installed("sklearn"):
-        found = collector.issues()
-        if any(can_be_grouped(issue) for issue in found):
+        grouped = collector.issues()
+        if any(can_be_grouped(issue) for issue in grouped):
             note(f"reasons of judges are not grouped: {install(requirement('feed'))}")
-        return found
+        return grouped
     groups = _read_groups(path)
     before = msgspec.json.encode(groups, order="deterministic")
     # Grouping by words would split groups that vectors made. Without vectors they are kept.
@@ -313,15 +313,17 @@ def members_of_group(key: str, groups: PathLike = GROUPS) -> list[str] | None:
     signature, dash, name = key.partition("-")
     if not dash:
         return None
-    found = {
+    matches = {
         f"{own}-{each}": ids
         for own, named in _read_groups(Path(groups)).items()
         for each, ids in named.items()
         if own.startswith(signature) and each.startswith(name)
     }
-    if len(found) == 1:
-        return next(iter(found.values()))
-    what = f"several match: {', '.join(list(found)[:3])}" if found else "`baton issues` lists them"
+    if len(matches) == 1:
+        return next(iter(matches.values()))
+    what = (
+        f"several match: {', '.join(list(matches)[:3])}" if matches else "`baton issues` lists them"
+    )
     raise InputError(f"no issue `{key}`; {what}")
 
 
@@ -354,13 +356,13 @@ def _each_once(
 ) -> Iterator[tuple[CaseResult, FoundTrace]]:
     seen: set[str] = set()
     for evaluation in evaluations:
-        for result, found in evaluation.with_traces():
-            if found.trace is not None:
-                id_ = f"{found.trace.id}\t{result.repeat}\t{result.content or ''}"
+        for result, found_trace in evaluation.with_traces():
+            if found_trace.trace is not None:
+                id_ = f"{found_trace.trace.id}\t{result.repeat}\t{result.content or ''}"
                 if id_ in seen:
                     continue
                 seen.add(id_)
-            yield result, found
+            yield result, found_trace
 
 
 def _evaluations(
@@ -406,10 +408,10 @@ def mark_issue(
     Raises:
         InputError: no issue or several issues match the key, or the state cannot be set.
     """
-    given: list[State] = [each for each in STATES if each != "regressed"]
-    chosen = next((each for each in given if each == state), None)
+    states: list[State] = [each for each in STATES if each != "regressed"]
+    chosen = next((each for each in states if each == state), None)
     if chosen is None:
-        raise InputError(f"`{state}` is not a state of issues; write one of {', '.join(given)}")
+        raise InputError(f"`{state}` is not a state of issues; write one of {', '.join(states)}")
     if version is not None and state != "fixed":
         raise InputError("a version is only allowed with `fixed`: the one with the fix")
     mark = Mark(
@@ -426,11 +428,11 @@ def mark_issue(
 
 def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
     """Return the issue with this key, or the only one whose key begins so; raises InputError."""
-    found = [issue for issue in issues if issue.key.startswith(key)] if key else []
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(issue.key for issue in found[:3])
+    matches = [issue for issue in issues if issue.key.startswith(key)] if key else []
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        listed = ", ".join(issue.key for issue in matches[:3])
         raise InputError(f"several issues begin with `{key}`: {listed}")
     hint = suggestion(key, [issue.key for issue in issues]) if issues else "there is none"
     raise InputError(f"no issue `{key}`; {hint}")
@@ -492,9 +494,9 @@ class ProgressFolder:
     def read_all(self) -> Iterator[Progress]:
         """Yield all of them, by their keys."""
         for file in sorted(self._path.glob("*.json")):
-            found = self.read(file.stem)
-            if found is not None:
-                yield found
+            progress = self.read(file.stem)
+            if progress is not None:
+                yield progress
 
     def write(self, progress: Progress) -> None:
         """Store the progress of an issue, replacing what was stored."""

@@ -306,8 +306,8 @@ def prepare(
     if isinstance(judge, str) and config is not None:
         flags = JudgeFlags(model=judge)
     elif judge is not None and not isinstance(judge, JudgeFlags):
-        given = judge if isinstance(judge, Judge) else judge_config(judge)
-        return ready(plan, given, flags, gate, answers_tools=answers)
+        settings = judge if isinstance(judge, Judge) else judge_config(judge)
+        return ready(plan, settings, flags, gate, answers_tools=answers)
     judging = config.judging if config is not None else None
     return ready(plan, judging, flags, gate, answers_tools=answers)
 
@@ -378,8 +378,8 @@ def folder_header(
     if inputs.dataset is not None and (left := left_unchecked(plan, inputs.dataset)):
         header["notices"] = left
     if changes:
-        told = f"played with changed texts: {', '.join(map(str, changes))}"
-        header["notices"] = [*header.get("notices", ()), told]
+        notice = f"played with changed texts: {', '.join(map(str, changes))}"
+        header["notices"] = [*header.get("notices", ()), notice]
     header["provenance"] = msgspec.to_builtins(provenance)
     header["evaluator_versions"] = {
         name: planned.evaluator.version for name, planned in plan.all_evaluators.items()

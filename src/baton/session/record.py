@@ -77,8 +77,8 @@ def record_program(
         if not _names_service(os.environ):
             # Otherwise the SDK says `unknown_service`, and all programs of a server look alike.
             more["OTEL_SERVICE_NAME"] = _name_of(command)
-        code, said = _run_noting(command, more)
-        return _recorded(None, code, 0, said)
+        code, notes = _run_noting(command, more)
+        return _recorded(None, code, 0, notes)
     if file is None:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         file = FOLDER / f"{stamp}-{_name_of(command)}.otlp.jsonl"
@@ -86,9 +86,9 @@ def record_program(
         raise InputError(Problem(file=str(file), message="is a folder: name a file in it"))
     make_folder(file.parent)
     before = file.stat().st_size if file.exists() else 0
-    code, said = _run_noting(command, {startup.FILE: str(file.resolve())})
+    code, notes = _run_noting(command, {startup.FILE: str(file.resolve())})
     size = (file.stat().st_size if file.exists() else 0) - before
-    return _recorded(file, code, size, said)
+    return _recorded(file, code, size, notes)
 
 
 def _name_of(command: Sequence[str]) -> str:
@@ -153,18 +153,18 @@ def _interrupts_are_the_programs() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _recorded(file: Path | None, code: int, size: int, said: list[dict[str, Any]]) -> Recorded:
+def _recorded(file: Path | None, code: int, size: int, notes: list[dict[str, Any]]) -> Recorded:
     def all_of(key: str) -> list[str]:
-        return list(dict.fromkeys(str(each[key]) for each in said if key in each))
+        return list(dict.fromkeys(str(each[key]) for each in notes if key in each))
 
-    lacking = {each["unrecorded"]: each["package"] for each in said if "unrecorded" in each}
+    lacking = {each["unrecorded"]: each["package"] for each in notes if "unrecorded" in each}
     problems = all_of("problem")
-    if any("lacks" in each for each in said):
+    if any("lacks" in each for each in notes):
         problems.append(f"OpenTelemetry is not installed: {install(requirement('otel'))}")
-    elif not said:
+    elif not notes:
         problems.append(
             "no Python was started that has Baton: install it where the program runs: "
             f"{install(requirement('otel'))}"
         )
-    sent = any("sent" in each for each in said)
+    sent = any("sent" in each for each in notes)
     return Recorded(file, code, size, all_of("on"), all_of("used"), lacking, problems, sent)

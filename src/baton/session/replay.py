@@ -232,12 +232,17 @@ def _agent_of(
         words = [target] if target is not None else []
         if target is None and config is not None and not isinstance(config, Config):
             words, config = [os.fspath(config)], None
-        given = None if config is None or isinstance(config, Config) else os.fspath(config)
+        config_file = None if config is None or isinstance(config, Config) else os.fspath(config)
         if target is None and isinstance(config, Config):
             loaded = config
         else:
-            found = find_target(words, trust_in(options), app, config=given, instead=instead)
-            loaded, spec = config if isinstance(config, Config) else found.config, found.provider
+            resolved = find_target(
+                words, trust_in(options), app, config=config_file, instead=instead
+            )
+            loaded, spec = (
+                config if isinstance(config, Config) else resolved.config,
+                resolved.provider,
+            )
     places = variants_of(loaded if spec is None else None, variant)
     if len(places) > 1 and loaded is not None:
         names = ", ".join(f"`{name}`" for name in variant_names(loaded))
@@ -329,7 +334,7 @@ def _stated(paths: Iterable[str]) -> dict[StatedKey, ExpectedHandling]:
 
     `dispatch_routing` holds each dispatch against what the case expected in its place.
     """
-    found: dict[StatedKey, ExpectedHandling] = {}
+    handlings: dict[StatedKey, ExpectedHandling] = {}
     for folder in filter(is_evaluation, map(Path, paths)):
         for result in read_evaluation(folder, partial=True):
             trace = result.trace or result.recorded
@@ -344,8 +349,8 @@ def _stated(paths: Iterable[str]) -> dict[StatedKey, ExpectedHandling]:
                     prompt_contains=_texts(expected.get("prompt_contains")),
                     tools=_texts(expected.get("tools")),
                 )
-                found |= {(trace.id, result.repeat, id_): stated for id_ in score.subject}
-    return found
+                handlings |= {(trace.id, result.repeat, id_): stated for id_ in score.subject}
+    return handlings
 
 
 def _texts(value: Any) -> list[str] | None:

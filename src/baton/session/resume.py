@@ -185,15 +185,15 @@ def judge_words(flags: JudgeFlags) -> dict[str, Any]:
     return plain
 
 
-def _judge_with(kept: dict[str, Any], given: JudgeFlags, folder: Path) -> JudgeFlags:
+def _judge_with(kept: dict[str, Any], flags: JudgeFlags, folder: Path) -> JudgeFlags:
     """Override the options of the folder by the given ones; raises InputError for conflicts."""
     try:
         before = msgspec.convert(kept, _JudgeWords)
     except msgspec.ValidationError as error:
         problem = Problem(file=str(folder), path="request.judge", message=str(error))
         raise InputError(problem) from None
-    merged = {**msgspec.to_builtins(before), **judge_words(given)}
-    return judge_flags(**merged, rehearsal=given.rehearsal)
+    merged = {**msgspec.to_builtins(before), **judge_words(flags)}
+    return judge_flags(**merged, rehearsal=flags.rehearsal)
 
 
 def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool) -> Request:
@@ -248,13 +248,13 @@ def _merged(
             that the folder determines.
     """
     needed = _needed(earlier)
-    given = {name: getattr(request, name) for name in _PLACES if getattr(request, name)}
+    stated = {name: getattr(request, name) for name in _PLACES if getattr(request, name)}
     # Criteria may always be named: that way the user trusts the code in them.
-    free = [name for name in given if name in needed or name == "criteria"]
+    free = [name for name in stated if name in needed or name == "criteria"]
     rest = {"target": [], "judge": {}, **{name: _NOTHING[name] for name in free}}
     if not msgspec.structs.replace(request, **rest).is_empty:
         raise _settled()
-    missing = [name for name in needed if name not in given]
+    missing = [name for name in needed if name not in stated]
     if "datasets" in missing and len(request.target) > 1:
         missing.remove("datasets")
     target = list(request.target)
@@ -272,8 +272,8 @@ def _merged(
     if request.target and earlier.target and not _same_agent(request, earlier):
         then, now = earlier.target[0], masked(request.target[0])
         note(f"changed since, and resumed anyway: `{then}` played it, now `{now}`")
-    more |= given
-    criteria_found = earlier.criteria is not None and "criteria" not in given
+    more |= stated
+    criteria_found = earlier.criteria is not None and "criteria" not in stated
     return msgspec.structs.replace(earlier, target=target, **more), criteria_found
 
 
@@ -365,9 +365,9 @@ def basis_of(
             files += _files_below(Path(config.agents))
         for path in config.rubric_paths:
             files += _files_below(path)
-    for given in (request.criteria, request.agents):
-        if given is not None:
-            files += _files_below(Path(given))
+    for extra_file in (request.criteria, request.agents):
+        if extra_file is not None:
+            files += _files_below(Path(extra_file))
     return Basis(
         cases=cases.content_hash(),
         texts={each.name: each.after for each in changes},

@@ -80,7 +80,7 @@ def keep_examples(
     """
     settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
-    given, rest = labels_first(rubric, evaluator, files)
+    people_labels, rest = labels_first(rubric, evaluator, files)
     folders = [Path(each) for each in rest]
     if not folders or not all(map(is_evaluation, folders)):
         raise InputError("name evaluations that the judge has scored, after the labels")
@@ -95,30 +95,30 @@ def keep_examples(
             for subject in evaluator.subjects(trace, None, context):
                 subjects[trace.id, subject.id] = subject
     terms = terms_of(evaluator)
-    labelled = placed(given.labels, verdicts.values(), context.agent_names)
+    labelled = placed(people_labels.labels, verdicts.values(), context.agent_names)
     opinions = people(labelled, terms)
-    found: dict[Key, LabelledExample] = {}
+    examples: dict[Key, LabelledExample] = {}
     maker = _Maker(evaluator, subjects, verdicts, project)
     for key in _proven(evaluator, ProgressFolder(progress), verdicts):
         verdict = verdicts[key]
         value = verdict.label if verdict.label is not None else verdict.value
         if key not in labelled and value is not None:
-            maker.add(found, key, value, origin_is_fix=True)
-    fixes = len(found)
+            maker.add(examples, key, value, origin_is_fix=True)
+    fixes = len(examples)
     for key, opinion in against(opinions, verdicts, terms).items():
         value = opinion.label if opinion.label is not None else opinion.score
         if value is not None:
-            maker.add(found, key, value, labels=labelled[key])
+            maker.add(examples, key, value, labels=labelled[key])
     if maker.missing:
         note(f"{maker.missing} left out: their content is not available")
-    if not found:
+    if not examples:
         raise InputError(
             f"nothing to keep: no label contradicts `{evaluator.type}`, and no proven fix "
             "confirms a failure"
         )
     file = Path(out) if out is not None else _beside(rubric, evaluator, settings)
-    total, fresh = _merge(file, found.values())
-    return KeptExamples(file, total, fresh, len(found) - fixes, fixes)
+    total, fresh = _merge(file, examples.values())
+    return KeptExamples(file, total, fresh, len(examples) - fixes, fixes)
 
 
 def against(
@@ -128,7 +128,7 @@ def against(
 
     They are compared by label if both gave one, else by whether they pass.
     """
-    found: dict[Key, Opinion] = {}
+    differing: dict[Key, Opinion] = {}
     for key, opinion in opinions.opinions.items():
         verdict = verdicts.get(key)
         if verdict is None or verdict.passed is None:
@@ -136,11 +136,11 @@ def against(
         if opinion.label in terms.labels and verdict.label is not None:
             differs = opinion.label != verdict.label
         else:
-            said = people_class(opinion, "verdicts", terms)
-            differs = said is not None and said != verdict.status
+            label = people_class(opinion, "verdicts", terms)
+            differs = label is not None and label != verdict.status
         if differs:
-            found[key] = opinion
-    return found
+            differing[key] = opinion
+    return differing
 
 
 class _Maker:
@@ -159,7 +159,7 @@ class _Maker:
 
     def add(
         self,
-        found: dict[Key, LabelledExample],
+        examples: dict[Key, LabelledExample],
         key: Key,
         value: str | float,
         *,
@@ -174,7 +174,7 @@ class _Maker:
             return
         verdict = self._verdicts[key]
         agreeing = [label for label in labels if label.value == value]
-        found[key] = example_of(
+        examples[key] = example_of(
             question.sections,
             rubric=self._evaluator.type,
             conversation=key[0],

@@ -220,10 +220,10 @@ def try_rubrics(
 
     async def ask() -> list[Answered]:
         answers = []
-        async with make_judge_of(judging, flags, plan) as asked:
+        async with make_judge_of(judging, flags, plan) as llm:
             for rubric, file, _ in tested:
                 for example in rubric.tests:
-                    checked = await check_example(rubric, example, asked, read, file.parent)
+                    checked = await check_example(rubric, example, llm, read, file.parent)
                     answers.append(Answered(rubric, checked))
                     if on_answer is not None:
                         on_answer(answers[-1])

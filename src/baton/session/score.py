@@ -440,19 +440,19 @@ def _prepare(
     if not isinstance(some, Iterable):
         raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
     config = options.get("config")
-    given = _expanded(some, note)
+    sources = _expanded(some, note)
     of_cases = False
     if dataset is None:
         has_cases = config is not None and not is_criteria(config)
-        given, dataset = _without_cases(given, has_cases, note)
-        of_cases = dataset is not None and not given.traces
-    inputs = inputs_of(options, dataset, given.agents)
+        sources, dataset = _without_cases(sources, has_cases, note)
+        of_cases = dataset is not None and not sources.traces
+    inputs = inputs_of(options, dataset, sources.agents)
     config = inputs.config
     every = inputs.dataset
     ids = chosen.ids(every)
     keep_case = keep_of(chosen.keyword, ids)
     if of_cases and every is not None:
-        given = given._replace(traces=_recorded_in(every, keep_case))
+        sources = sources._replace(traces=_recorded_in(every, keep_case))
         options["by_cases"] = True  # by default agent chains are scored, which such cases lack
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
@@ -465,7 +465,7 @@ def _prepare(
     if keep_case is not None and chosen.last is not None and inputs.dataset is not None:
         plan = gated_by_some(plan, inputs.dataset, note)
     keep = None if keep_case is None else kept_traces(keep_case, every, plan.redaction)
-    ready = _Ready(plan, inputs, given.traces, given.exclude, note, keep, ids)
+    ready = _Ready(plan, inputs, sources.traces, sources.exclude, note, keep, ids)
     for text in trust_in(options).notes:
         note(text)
     if inputs.dataset is not None:
@@ -497,29 +497,29 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
     Raises:
         InputError: no file matches a glob, or something is neither a trace nor a path.
     """
-    given: list[Trace | str] = []
+    expanded: list[Trace | str] = []
     exclude: list[Path] = []
     agents: Path | None = None
     for each in traces:
         if isinstance(each, Trace):
-            given.append(each)
+            expanded.append(each)
             continue
         if not isinstance(each, str | os.PathLike):
             raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
         word = os.fspath(each)
         if is_address(word) or not any(mark in word for mark in "*?[") or Path(word).exists():
             read = recordings_in([word], note)
-            given += read.paths
+            expanded += read.paths
             exclude += read.exclude
             agents = agents or read.agents
             continue
         files = sorted(glob.glob(word, recursive=True))  # noqa: PTH207 - it may be absolute
         if not files:
             raise InputError(f"no file matches {word}")
-        given += files
-    once = set(each_once((each for each in given if isinstance(each, str)), note))
+        expanded += files
+    once = set(each_once((each for each in expanded if isinstance(each, str)), note))
     unique: list[Trace | str] = []
-    for entry in given:
+    for entry in expanded:
         if isinstance(entry, Trace):
             unique.append(entry)
         elif entry in once:  # duplicates were removed, even those with another spelling
@@ -528,7 +528,7 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
     return _Given(unique, exclude, agents)
 
 
-def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, list[str] | None]:
+def _without_cases(sources: _Given, has_cases: bool, note: Note) -> tuple[_Given, list[str] | None]:
     """Separate datasets from recordings by their content.
 
     An eval set of ADK is also a recording. It is taken as the dataset if there is no other one
@@ -537,23 +537,23 @@ def _without_cases(given: _Given, has_cases: bool, note: Note) -> tuple[_Given, 
     Raises:
         InputError: there are only datasets.
     """
-    paths = [each for each in given.traces if isinstance(each, str) and not is_address(each)]
+    paths = [each for each in sources.traces if isinstance(each, str) and not is_address(each)]
     held = {path: kind for path in paths if (kind := cases_in(Path(path))) is not None}
-    is_alone = len(held) == len(given.traces)
+    is_alone = len(held) == len(sources.traces)
     cases = [p for p, kind in held.items() if kind == "only" or not (is_alone or has_cases)]
     if not cases:
-        return given, None
-    traces = [each for each in given.traces if isinstance(each, Trace) or each not in cases]
+        return sources, None
+    traces = [each for each in sources.traces if isinstance(each, Trace) or each not in cases]
     if not traces:
         # Cases of dispatches are recordings themselves. If no file can contain one, say that these
         # files are not recordings, before any other error in them.
         if not any(_may_hold_dispatches(Path(each)) for each in cases):
             swapped = SWAPPED.format("dataset", "recording")
             raise InputError(given_as(map(Path, cases), "dataset", swapped) or swapped)
-        return given._replace(traces=[]), cases
+        return sources._replace(traces=[]), cases
     for each in cases:
         note(f"{each}: is used as a dataset, because it contains cases")
-    return given._replace(traces=traces), cases
+    return sources._replace(traces=traces), cases
 
 
 _DISPATCH = re.compile(rb"\bdispatch[\"']?\s*:")
@@ -583,9 +583,11 @@ def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Tr
 
 def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
     """Return the names of the inputs, so that they can be scored again; objects have no name."""
-    asked: list[object] = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
+    requested: list[object] = (
+        [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
+    )
     own = inputs.config or inputs.criteria
-    names = [name for name in asked if isinstance(name, str)]
+    names = [name for name in requested if isinstance(name, str)]
     return {**({"config": str(own.file)} if own else {}), "evaluators": names}
 
 

@@ -80,9 +80,9 @@ class Sent(msgspec.Struct, kw_only=True):
     new: bool
 
 
-def server_address(given: str | None = None) -> str:
+def server_address(address: str | None = None) -> str:
     """Return the given address of a server, else that in ``BATON_SERVER``, else the local one."""
-    return given or os.environ.get(ADDRESS) or f"http://localhost:{_PORT}"
+    return address or os.environ.get(ADDRESS) or f"http://localhost:{_PORT}"
 
 
 def connect(url: str, key: str | None = None, project: str | None = None) -> Server:
@@ -137,8 +137,8 @@ class Server:
         **fields: object,
     ) -> Iterator[Conversation]:
         """Yield conversations, the newest first; ``text`` searches their content."""
-        given = {"text": text, "since": since, "until": until, "filter": filter, **fields}
-        return self._pages("/conversations", Page[Conversation], given)
+        params = {"text": text, "since": since, "until": until, "filter": filter, **fields}
+        return self._pages("/conversations", Page[Conversation], params)
 
     def conversation(self, which: int | str) -> Trace:
         """Return the record of a conversation, by its number or by the id of its record.
@@ -168,8 +168,8 @@ class Server:
 
         Open conversations are left out unless ``state`` says otherwise, and so are deleted ones.
         """
-        given = {"since": since, "until": until, "filter": filter, **fields}
-        for page in self.pages("/records", Records[Trace], given):
+        params = {"since": since, "until": until, "filter": filter, **fields}
+        for page in self.pages("/records", Records[Trace], params):
             yield from page.items
 
     def rows(
@@ -184,8 +184,8 @@ class Server:
 
         Open ones are left out unless ``state`` says otherwise.
         """
-        given = {"since": since, "until": until, "filter": filter, **fields}
-        return self.pages("/rows", Rows, given)
+        params = {"since": since, "until": until, "filter": filter, **fields}
+        return self.pages("/rows", Rows, params)
 
     def dispatches(
         self,
@@ -196,8 +196,8 @@ class Server:
         **fields: object,
     ) -> Iterator[DispatchRow]:
         """Yield dispatches, the newest first."""
-        given = {"since": since, "until": until, "filter": filter, **fields}
-        return self._pages("/dispatches", Page[DispatchRow], given)
+        params = {"since": since, "until": until, "filter": filter, **fields}
+        return self._pages("/dispatches", Page[DispatchRow], params)
 
     def scores(
         self,
@@ -209,9 +209,9 @@ class Server:
         **fields: object,
     ) -> Iterator[ScoreRow]:
         """Yield scores of rules, the newest first, for the newest version of each conversation."""
-        given = {"since": since, "until": until, "filter": filter, **fields}
+        params = {"since": since, "until": until, "filter": filter, **fields}
         return self._pages(
-            "/scores", Page[ScoreRow], {**given, "every_version": every_version or None}
+            "/scores", Page[ScoreRow], {**params, "every_version": every_version or None}
         )
 
     def edges(self, *, since: When = None, until: When = None) -> list[Edge]:
@@ -230,7 +230,7 @@ class Server:
         until: When = None,
     ) -> list[Point]:
         """Return sums per hour, day or week, of dispatches or of an evaluator's scores."""
-        given = {
+        params = {
             "interval": interval,
             "evaluator": evaluator,
             "from_agent": from_agent,
@@ -239,7 +239,7 @@ class Server:
             "since": since,
             "until": until,
         }
-        return self._get("/trends", Listed[Point], given).items
+        return self._get("/trends", Listed[Point], params).items
 
     def issues(
         self,
@@ -261,9 +261,9 @@ class Server:
             filter: only issues that match it, such as ``to:refund-* state:regressed``.
             fields: filters by name.
         """
-        given = {"all": all or None, "order": order, "since": since, "until": until,
+        params = {"all": all or None, "order": order, "since": since, "until": until,
                  "filter": filter, **fields}  # fmt: skip
-        return self._pages("/issues", Page[IssueRow], given)
+        return self._pages("/issues", Page[IssueRow], params)
 
     def issue(self, key: str) -> IssueRecord:
         """Return an issue with some members, its events, and its progress."""
@@ -296,8 +296,8 @@ class Server:
         promotion: Promotion | None = None,
     ) -> IssueRecord:
         """Store the progress of an issue on the server; its page shows it."""
-        given = {"investigation": investigation, "fix": fix, "promotion": promotion}
-        body = msgspec.json.encode(given)
+        progress = {"investigation": investigation, "fix": fix, "promotion": promotion}
+        body = msgspec.json.encode(progress)
         path = f"{_API}/issues/{key}/progress"
         return self._ask("POST", path, {}, IssueRecord, body, "application/json")
 
@@ -350,8 +350,8 @@ class Server:
         self, *, rubric: str | None = None, conversation_id: int | None = None
     ) -> Iterator[Label]:
         """Yield labels, the latest first."""
-        given = {"rubric": rubric, "conversation_id": conversation_id}
-        return self._pages("/labels", Page[Label], given)
+        params = {"rubric": rubric, "conversation_id": conversation_id}
+        return self._pages("/labels", Page[Label], params)
 
     def label(
         self,
@@ -393,9 +393,9 @@ class Server:
         Raises:
             InputError: there is no such rubric, or the filter is wrong.
         """
-        given = {"rubric": rubric, "filter": filter, "why": ",".join(why) or None, "share": share,
+        params = {"rubric": rubric, "filter": filter, "why": ",".join(why) or None, "share": share,
                  "people": people, "by": by, "limit": limit}  # fmt: skip
-        return self._get("/review", Review, given)
+        return self._get("/review", Review, params)
 
     def review_next(
         self,
@@ -411,9 +411,9 @@ class Server:
 
         It is reserved for ten minutes; :meth:`label` adds the label.
         """
-        asked = {"rubric": rubric, "filter": filter, "why": list(why), "share": share,
+        request = {"rubric": rubric, "filter": filter, "why": list(why), "share": share,
                  "people": people, "by": by}  # fmt: skip
-        path, body = f"{_API}/review/next", msgspec.json.encode(asked)
+        path, body = f"{_API}/review/next", msgspec.json.encode(request)
         taken = self._ask("POST", path, {}, Listed[Queued], body, "application/json").items
         return taken[0] if taken else None
 
@@ -452,9 +452,9 @@ class Server:
             InputError: there is nothing to send, or a link leads out of the folder.
         """
         (package,) = pack([path])
-        given = {"name": package.name.lstrip(".") or "recordings"}
+        params = {"name": package.name.lstrip(".") or "recordings"}
         return self._ask(
-            "POST", "/api/recordings", given, Sent, package.data, "application/octet-stream"
+            "POST", "/api/recordings", params, Sent, package.data, "application/octet-stream"
         )
 
     def submit(
@@ -489,7 +489,7 @@ class Server:
         """
         if criteria is None and not evaluators:
             criteria = _criteria_beside([Path(each) for each in dataset])
-        asked = {
+        request = {
             "name": name,
             "criteria": None
             if criteria is None
@@ -507,7 +507,7 @@ class Server:
             "gate": list(gate),
             "repeat": repeat,
         }
-        body = msgspec.json.encode(asked)
+        body = msgspec.json.encode(request)
         path = f"{_API}/evaluations"
         return self._ask("POST", path, {}, EvaluationJob, body, "application/json")
 
@@ -530,8 +530,8 @@ class Server:
         Raises:
             InputError: there is no such rule, or the filter is wrong.
         """
-        asked = {"rule": rule, "since": _when(since), "until": _when(until), "filter": filter}
-        body = msgspec.json.encode(asked)
+        request = {"rule": rule, "since": _when(since), "until": _when(until), "filter": filter}
+        body = msgspec.json.encode(request)
         return self._ask("POST", f"{_API}/rescores", {}, Rescore, body, "application/json")
 
     def rescores(self) -> list[Rescore]:
@@ -583,14 +583,14 @@ class Server:
         self,
         path: str,
         type_: type[P],
-        given: Mapping[str, object],
+        params: Mapping[str, object],
         most: int | None = None,
         cursor: str | None = None,
     ) -> Iterator[P]:
         """Yield the pages of a list of the API from ``cursor`` on, up to ``most`` rows."""
         while most is None or most > 0:
             limit = _PAGE if most is None else min(most, _PAGE)
-            page = self._get(path, type_, {**given, "limit": limit, "cursor": cursor})
+            page = self._get(path, type_, {**params, "limit": limit, "cursor": cursor})
             yield page
             cursor = page.next
             if cursor is None:
@@ -598,23 +598,23 @@ class Server:
             if most is not None:
                 most -= page.size
 
-    def _pages(self, path: str, type_: type[Page[T]], given: Mapping[str, object]) -> Iterator[T]:
-        for page in self.pages(path, type_, given):
+    def _pages(self, path: str, type_: type[Page[T]], params: Mapping[str, object]) -> Iterator[T]:
+        for page in self.pages(path, type_, params):
             yield from page.items
 
-    def _get(self, path: str, type_: type[T], given: Mapping[str, object]) -> T:
-        return self._ask("GET", _API + path, given, type_)
+    def _get(self, path: str, type_: type[T], params: Mapping[str, object]) -> T:
+        return self._ask("GET", _API + path, params, type_)
 
     def _ask(
         self,
         method: str,
         path: str,
-        given: Mapping[str, object],
+        params: Mapping[str, object],
         type_: type[T],
         body: bytes | None = None,
         kind: str | None = None,
     ) -> T:
-        data = self._data(method, path, given, body, kind)
+        data = self._data(method, path, params, body, kind)
         try:
             return msgspec.json.decode(data, type=type_)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -627,12 +627,12 @@ class Server:
         self,
         method: str,
         path: str,
-        given: Mapping[str, object],
+        params: Mapping[str, object],
         body: bytes | None = None,
         kind: str | None = None,
     ) -> bytes:
         stated = {
-            name.rstrip("_"): _text(value) for name, value in given.items() if value is not None
+            name.rstrip("_"): _text(value) for name, value in params.items() if value is not None
         }
         if self.project is not None and path.startswith(_API):
             stated["project"] = self.project

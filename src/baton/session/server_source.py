@@ -55,14 +55,14 @@ def source_of(address: str) -> Source:
     problem = "is not an address of conversations: write server://HOST[:PORT][/PROJECT][?to=AGENT]"
     try:
         parts = urlsplit(address)
-        given = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+        pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
         raise InputError(Problem(file=_shown(address), message=problem)) from None
     project = unquote(parts.path).strip("/")
     if not parts.netloc or "/" in project or parts.fragment:
         raise InputError(Problem(file=_shown(address), message=problem))
     fields: dict[str, list[str]] = {}
-    for name, value in given:
+    for name, value in pairs:
         when = moment(value, name).isoformat() if name in ("since", "until") else value
         fields.setdefault(name, []).append(when)
     if "cursor" in fields or "project" in fields:

@@ -252,18 +252,18 @@ def _prepared(
     settings = config_of(config) if config is not None else None
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()
     evaluator = rubric_evaluator(rubric, settings)
-    given, more = labels_first(rubric, evaluator, [labels, *traces])
-    if given.file is None and given.server is None:
+    people, more = labels_first(rubric, evaluator, [labels, *traces])
+    if people.file is None and people.server is None:
         raise InputError(f"{os.fspath(labels)}: contains no labels")
     paths = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
-    if not paths and given.server is None:
+    if not paths and people.server is None:
         raise InputError("name the recordings that were labelled")
-    pairs = labelled_traces(paths, given, settings, options.get("agents"), note)
+    pairs = labelled_traces(paths, people, settings, options.get("agents"), note)
     context = settings.plan.context if settings is not None else EvalContext()
     strategy = strategy_named(options.get("strategy", "gepa"))
     candidates = options.get("candidates", CANDIDATES)
     wanted = Options(strategy, options.get("seed", 0), candidates, options.get("max_words"))
-    search = RubricSearch(evaluator, given.labels, pairs, wanted, context)
+    search = RubricSearch(evaluator, people.labels, pairs, wanted, context)
     file = _file_of(rubric, settings, evaluator.shape.name)
     return _Work(evaluator, search, settings, flags, file, candidates, strategy)
 

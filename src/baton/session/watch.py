@@ -111,7 +111,7 @@ def affected(
     """Return the changed cases to play, as datasets; ``None`` to play everything."""
     if before is None or after is None:
         return None
-    new = [name for name, said in after.items() if before.get(name) != said]
+    new = [name for name, entry in after.items() if before.get(name) != entry]
     if len(new) > _MOST_CHOSEN or any("," in name or ":" in name for name in new):
         return None
     by_file: dict[str, list[str]] = {}
@@ -194,13 +194,15 @@ def watch(
             )
             raise InputError(Problem(file=word, message=message))
     request = with_config(Request(config=config, target=list(target)))
-    asked = find_target(request.target, trust, config=request.config)
-    datasets = [*asked.datasets, *dataset] or (asked.config.dataset if asked.config else [])
+    resolved = find_target(request.target, trust, config=request.config)
+    datasets = [*resolved.datasets, *dataset] or (
+        resolved.config.dataset if resolved.config else []
+    )
     if not datasets:
         raise InputError("name a dataset: baton watch AGENT DATASET, or `dataset:` in the config")
-    files = watched(asked.config, asked.provider, datasets, request.criteria)
+    files = watched(resolved.config, resolved.provider, datasets, request.criteria)
     seen, cases = files.files(), case_hashes(datasets, keyword)
-    agent = target[: max(0, len(target) - len(asked.datasets))]
+    agent = target[: max(0, len(target) - len(resolved.datasets))]
     code = play(agent, datasets)
     note(f"watching {counted(len(seen), 'file')}; Ctrl-C ends it")
     try:

@@ -166,8 +166,8 @@ def disputed(raters: Mapping[str, Mapping[Key, str]]) -> list[Key]:
     """Return the items that all raters judged, but with different results."""
     if not raters:
         return []
-    shared = set.intersection(*(set(found) for found in raters.values()))
-    return sorted(key for key in shared if len({found[key] for found in raters.values()}) > 1)
+    shared = set.intersection(*(set(answers) for answers in raters.values()))
+    return sorted(key for key in shared if len({answers[key] for answers in raters.values()}) > 1)
 
 
 def majority(answers: Sequence[str]) -> str | None:
@@ -313,9 +313,9 @@ def reliability(scores: Sequence[tuple[float, float]], limit: int = 10) -> Relia
     if not scores:
         return None
     ordered = sorted(((judge, people) for people, judge in scores), key=lambda one: one[0])
-    found = [_bin(group) for group in _grouped(ordered, limit)]
-    error = sum(one.people.n * abs(one.judge - one.people.value) for one in found) / len(scores)
-    return Reliability(bins=found, expected_error=error)
+    bins = [_bin(group) for group in _grouped(ordered, limit)]
+    error = sum(one.people.n * abs(one.judge - one.people.value) for one in bins) / len(scores)
+    return Reliability(bins=bins, expected_error=error)
 
 
 # A judge with few labels gets a bin for each label. A judge that answers with numbers would have
@@ -332,10 +332,10 @@ def _grouped(ordered: list[tuple[float, float]], limit: int) -> list[list[tuple[
 def _bin(group: Sequence[tuple[float, float]]) -> Bin:
     judged, people = [one[0] for one in group], [one[1] for one in group]
     plain = set(people) <= {0.0, 1.0}
-    found = share(int(sum(people)), len(people)) if plain else mean_interval(people)
-    if found is None:
+    estimate = share(int(sum(people)), len(people)) if plain else mean_interval(people)
+    if estimate is None:
         raise ValueError("a bin has at least one item")
-    return Bin(low=judged[0], high=judged[-1], judge=fmean(judged), people=found)
+    return Bin(low=judged[0], high=judged[-1], judge=fmean(judged), people=estimate)
 
 
 def _with_score(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
@@ -343,8 +343,8 @@ def _with_score(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
 
 
 def _with_error(pairs: Sequence[tuple[Placed, float]]) -> Estimate | None:
-    told = [(one.error, x) for one, x in pairs if one.error is not None]
-    return rank_correlation([error for error, _ in told], [x for _, x in told])
+    known = [(one.error, x) for one, x in pairs if one.error is not None]
+    return rank_correlation([error for error, _ in known], [x for _, x in known])
 
 
 LEAST_ITEMS = 40
@@ -544,7 +544,7 @@ def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
         and (judge := judge_class(verdict, scheme)) is not None
     ]
     names = list(terms.labels) if scheme == "labels" else [PASSED, FAILED]
-    agreed, found = agreement(pairs), classes(pairs, names)
+    agreed, qualities = agreement(pairs), classes(pairs, names)
     scores = [
         (score, verdict.score)
         for opinion, verdict in items
@@ -559,14 +559,14 @@ def quality(items: Sequence[Item], terms: Terms, *, asked: int) -> Quality:
         agreement=agreed,
         kappa=kappa(pairs),
         weighted_kappa=_weighted(pairs, scores, scheme, terms) if graded else None,
-        classes=found,
+        classes=qualities,
         confusion=confusion(pairs),
         distance=mean_interval([abs(a - b) for a, b in scores]) if graded else None,
         rank=rank_correlation([a for a, _ in scores], [b for _, b in scores]) if graded else None,
         reliability=reliability(scores),
         self_agreement=self_agreement([v.votes for _, v in items if v.votes is not None]),
         effects=effects(placed),
-        lacking=lacking(agreed, found, asked=asked),
+        lacking=lacking(agreed, qualities, asked=asked),
     )
 
 
@@ -586,8 +586,8 @@ def _weighted(
 ) -> Estimate | None:
     if scheme == "labels":
         known = {name: score for name, score in terms.labels.items() if score is not None}
-        told = [pair for pair in pairs if set(pair) <= set(known)]
-        return kappa(told, squared_weight(known)) if told else None
+        known_pairs = [pair for pair in pairs if set(pair) <= set(known)]
+        return kappa(known_pairs, squared_weight(known)) if known_pairs else None
     return kappa(scores, squared_weight({score: score for pair in scores for score in pair}))
 
 

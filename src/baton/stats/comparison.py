@@ -294,7 +294,7 @@ def _worse(
     after: Mapping[str, CaseValues],
     lower_is_better: frozenset[str],
 ) -> list[CaseChange]:
-    found = []
+    changes = []
     for case in cases:
         old, new = before[case].values, after[case].values
         drops = [
@@ -304,11 +304,11 @@ def _worse(
         ]
         drops = [d for d in drops if _drop(d, lower_is_better) > 1e-12]
         if drops:
-            found.append(
+            changes.append(
                 max(drops, key=lambda d: (d.axis.name != PASSED, _drop(d, lower_is_better)))
             )
-    found.sort(key=lambda d: (-_drop(d, lower_is_better), d.case))
-    return found
+    changes.sort(key=lambda d: (-_drop(d, lower_is_better), d.case))
+    return changes
 
 
 def _drop(change: CaseChange, lower_is_better: frozenset[str]) -> float:

@@ -218,11 +218,11 @@ def _places(draw: random.Random, n: int, count: int) -> bytes:
     fair = _BYTES - _BYTES % n
     table = bytes(byte % n for byte in range(_BYTES))
     unfair = bytes(range(fair, _BYTES))
-    found = bytearray()
-    while len(found) < count:
-        wanted = (count - len(found)) * _BYTES // fair + 1
-        found += draw.randbytes(wanted).translate(table, unfair)
-    return bytes(found[:count])
+    places = bytearray()
+    while len(places) < count:
+        wanted = (count - len(places)) * _BYTES // fair + 1
+        places += draw.randbytes(wanted).translate(table, unfair)
+    return bytes(places[:count])
 
 
 def _drawn(draw: random.Random, values: Sequence[float]) -> Iterator[Iterator[float]]:

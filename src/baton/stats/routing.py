@@ -94,8 +94,8 @@ def _agent(name: str, expected: int, actual: int, right: int) -> AgentRouting:
 
 def _first_of(scores: Sequence[Score], type_: str) -> list[Score] | None:
     """Return the scores of the first evaluator of a type; further ones ask the same again."""
-    found = [score for score in scores if score.type == type_]
-    return [score for score in found if score.evaluator == found[0].evaluator] or None
+    matching = [score for score in scores if score.type == type_]
+    return [score for score in matching if score.evaluator == matching[0].evaluator] or None
 
 
 def _of_chains(scores: Iterable[Score]) -> Iterator[Routed]:

@@ -34,13 +34,13 @@ def words(text: str, stop: Collection[str] = ()) -> list[str]:
 
     ``stop`` are words to leave out, in the form before endings are removed.
     """
-    found: list[str] = []
+    terms: list[str] = []
     for word in _WORD.findall(text.casefold()):
         if _IS_UNSPACED.match(word):
-            found += [word[at : at + 2] for at in range(len(word) - 1)]
+            terms += [word[at : at + 2] for at in range(len(word) - 1)]
         elif word not in stop and len(word) <= _LONGEST:
-            found.append(stem(word))
-    return found
+            terms.append(stem(word))
+    return terms
 
 
 def stem(word: str) -> str:

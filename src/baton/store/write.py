@@ -273,8 +273,8 @@ class EvaluationWriter:
     ) -> None:
         """Close the folder with its verdict; ``notices`` are added to those of the header."""
         if notices:
-            told = [*self._header.get("notices", ()), *notices]
-            self._header["notices"] = list(dict.fromkeys(told))
+            all_notices = [*self._header.get("notices", ()), *notices]
+            self._header["notices"] = list(dict.fromkeys(all_notices))
         counts: dict[str, Any] = {
             "cases": cases,
             "evaluators": msgspec.to_builtins(evaluators),

@@ -236,7 +236,7 @@ def _complete(turn: Turn) -> None:
     for number, one in enumerate(turn.runs, 1):
         one.id = one.id or f"r{number}"
     by_id = {one.id: one for one in turn.runs}
-    given = len(turn.dispatches)
+    count = len(turn.dispatches)
     counts = {"c": 0, "s": 0}
 
     def named(step: Step) -> Step:
@@ -251,7 +251,7 @@ def _complete(turn: Turn) -> None:
                 steps.append(named(step))
                 continue
             fields = {"from_run": sender.id, "from_agent": sender.agent, **step.fields}
-            fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - given + 1}"
+            fields["id"] = fields.get("id") or f"d{len(turn.dispatches) - count + 1}"
             made = dispatch(step.to, kind=step.kind, **fields)
             if "runs" not in fields:
                 # Runs are in the order in which they started, so this run started a later one. Two

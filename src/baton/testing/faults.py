@@ -188,15 +188,15 @@ def dropped_constraint(trace: Trace, random: Random) -> tuple[Trace, Seeded] | N
 
 def _kept(place: Place) -> list[str]:
     """Return values in both request and prompt that a receiver cannot guess."""
-    dispatch, asked = place.dispatch, place.turn.input
+    dispatch, request = place.dispatch, place.turn.input
     if dispatch.kind != "delegate" or not first_level(place):
         return []
-    if asked is None or not asked.text or dispatch.prompt is None or not dispatch.prompt.text:
+    if request is None or not request.text or dispatch.prompt is None or not dispatch.prompt.text:
         return []
-    if len(asked.text) > 1000:
+    if len(request.text) > 1000:
         return []
     prompt = dispatch.prompt.text
-    bare = re.sub(r"^\s*\[[^\]]*\]", "", asked.text)
+    bare = re.sub(r"^\s*\[[^\]]*\]", "", request.text)
     tokens = [token.rstrip(".:") for token in _HELD.findall(bare)]
     return [
         t
@@ -419,13 +419,13 @@ def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
         at = random.choice(places)
         letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
     new = "".join(letters)
-    told = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
+    pattern = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
     # A list, because a turn and its run can share one content object.
     contents = [place.turn.output, place.sender.output]
     contents += [step.content for step in place.after if isinstance(step, Said)]
     for content in contents:
         if content is not None and content.text is not None:
-            content.text = told.sub(new, content.text)
+            content.text = pattern.sub(new, content.text)
     says = f"the result says `{old}`, the answer `{new}`"
     return place.trace, Seeded(kind="changed_value", subject=[place.dispatch.id], says=says)
 
@@ -435,13 +435,13 @@ def _values_of(place: Place) -> list[str]:
     result, output = place.dispatch.result, place.turn.output
     if result is None or not result.text or output is None or not output.text:
         return []
-    asked = place.turn.input.plain() if place.turn.input is not None else ""
+    request = place.turn.input.plain() if place.turn.input is not None else ""
     prompt = place.dispatch.prompt.plain() if place.dispatch.prompt is not None else ""
     answered = _VALUE.findall(output.text)
     return [
         value
         for value in dict.fromkeys(_VALUE.findall(result.text))
-        if answered.count(value) == 1 and value not in asked + prompt
+        if answered.count(value) == 1 and value not in request + prompt
     ]
 
 
@@ -619,12 +619,12 @@ def _ends(trace: Trace) -> Iterator[tuple[Turn, AgentRun]]:
     """Yield the runs that ended with a text and whose calls are recorded."""
     for turn in trace.turns:
         for run in turn.runs:
-            told = run.output is not None and (run.output.text or "").strip()[:1] not in (
+            is_text = run.output is not None and (run.output.text or "").strip()[:1] not in (
                 "",
                 "{",
                 "[",
             )
-            if told and run.status == "completed" and known(trace, run, "steps"):
+            if is_text and run.status == "completed" and known(trace, run, "steps"):
                 yield turn, run
 
 

@@ -106,8 +106,8 @@ def _statements(rubrics: Any) -> list[dict[str, Any]]:
             raise InputError("a rubric is an object with `rubric_id` and `rubric_content`")
         plain = _plain(rubric, _RUBRIC)
         content = plain.get("rubric_content")
-        said = _plain(content, ("text_property",)) if isinstance(content, Mapping) else {}
-        text = said.get("text_property")
+        values = _plain(content, ("text_property",)) if isinstance(content, Mapping) else {}
+        text = values.get("text_property")
         if not isinstance(text, str) or not text.strip():
             raise InputError("a rubric needs `rubric_content` with a `text_property`")
         statements.append({"text": text, "id": plain.get("rubric_id"), "type": plain.get("type")})
@@ -267,19 +267,19 @@ def _custom_metrics(
     if metrics is not None and not isinstance(metrics, dict):
         problems.append(document.problem_at((key,), "has to name metrics"))
         return {}
-    found = {}
+    functions = {}
     for name, metric in (metrics or {}).items():
-        said = {snake(str(k)): item for k, item in _object(metric).items()}
-        function = _object(said.get("code_config")).get("name")
-        unknown = [k for k in said if k not in _CUSTOM]
+        values = {snake(str(k)): item for k, item in _object(metric).items()}
+        function = _object(values.get("code_config")).get("name")
+        unknown = [k for k in values if k not in _CUSTOM]
         if unknown:
             message = f"unknown key `{unknown[0]}`; {suggestion(unknown[0], _CUSTOM)}"
             problems.append(document.problem_at((key, name), message))
         elif not isinstance(function, str) or not _DOTTED.fullmatch(function):
             message = 'needs `"code_config": {"name": "module.function"}`'
             problems.append(document.problem_at((key, name), message))
-        found[str(name)] = str(function)
-    return found
+        functions[str(name)] = str(function)
+    return functions
 
 
 def _object(value: Any) -> dict[Any, Any]:

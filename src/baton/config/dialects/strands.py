@@ -110,8 +110,8 @@ def _spec(wire: Any) -> EvaluatorSpec:
         raise InputError("an evaluator is an object with `evaluator_type`")
     arguments = dict(wire)
     kind = str(arguments.pop("evaluator_type"))
-    told = arguments.get("name")
-    name = told if isinstance(told, str) else None
+    stated_name = arguments.get("name")
+    name = stated_name if isinstance(stated_name, str) else None
     if kind != _KEYED_BY_NAME:
         arguments.pop("name", None)
     if kind in STRANDS_JUDGED:

@@ -163,8 +163,8 @@ def _allowed(subject: Subject, dispatch: Dispatch) -> tuple[Part, ...]:
 
 
 def _input_of(subject: Subject, run: AgentRun) -> list[Piece]:
-    asked: Content | None = subject.turn.input if subject.turn is not None else None
-    if run.input is None or (asked is not None and plain(run.input) == plain(asked)):
+    request: Content | None = subject.turn.input if subject.turn is not None else None
+    if run.input is None or (request is not None and plain(run.input) == plain(request)):
         return []
     return [piece((run.id,), *block(f"{run.agent} was given:", plain(run.input)))]
 

@@ -100,14 +100,16 @@ def answers_of(rubric: Rubric, subject: Subject) -> dict[str, Answer]:
 
 def settled_by(rubric: Rubric, answers: Mapping[str, Answer]) -> Settled | None:
     """Return the finding that settles the question, or the worst one. Warnings never settle it."""
-    found = [
+    settled = [
         Settled(labels[finding.kind], name, finding)
         for name, labels in rubric.findings.items()
         for finding in _findings(answers.get(name))
         if finding.kind in labels and not finding.warning
     ]
     sign = 1 if rubric.direction == "higher" else -1
-    return min(found, key=lambda one: sign * (rubric.answer.score_of(one.label) or 0), default=None)
+    return min(
+        settled, key=lambda one: sign * (rubric.answer.score_of(one.label) or 0), default=None
+    )
 
 
 def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:

@@ -91,17 +91,17 @@ async def _of_trace(
     judged: Judged, example: Example, judge: Judge, traces: list[Trace]
 ) -> Score | str:
     context = EvalContext(judge=judge)
-    found = [each for trace in traces for each in judged.subjects(trace, None, context)]
+    matching = [each for trace in traces for each in judged.subjects(trace, None, context)]
     if example.subject is not None:
-        ids = [each.id for each in found]
+        ids = [each.id for each in matching]
         if example.subject not in ids:
             hint = suggestion(example.subject, ids)
             return f"the trace has no {judged.rubric.unit} `{example.subject}`; {hint}"
-        found = [each for each in found if each.id == example.subject]
-    if len(found) != 1:
-        ids = [each.id for each in found]
+        matching = [each for each in matching if each.id == example.subject]
+    if len(matching) != 1:
+        ids = [each.id for each in matching]
         return f"say which is meant, as `subject`: {', '.join(ids) or 'there is none'}"
-    return await judged.judged(found[0], context)
+    return await judged.judged(matching[0], context)
 
 
 def _wrong(example: Example, score: Score) -> str | None:

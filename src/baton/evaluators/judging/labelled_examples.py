@@ -248,14 +248,14 @@ def _read(path: Path, _time: int, _size: int) -> tuple[LabelledExample, ...]:
             problems.append(Problem(file=str(path), line=number, message=message))
             break
         try:
-            found = Document(str(path), raw, "json", number).decode(LabelledExample)
+            example = Document(str(path), raw, "json", number).decode(LabelledExample)
         except InputError as error:
             problems += error.problems
             continue
-        if (found.label is None) == (found.score is None):
+        if (example.label is None) == (example.score is None):
             message = "an example has one of `label` and `score`"
             problems.append(Problem(file=str(path), line=number, message=message))
-        newest[found.key] = found
+        newest[example.key] = example
     if problems:
         raise InputError(problems)
     # A user may have written or edited the file by hand.
@@ -289,17 +289,17 @@ def examples_in(options: ExampleOptions, rubric: Sequence[str], answer: Answer) 
         return None
     path = Path(options.file)
     items = read_examples(path)
-    found = _searchable(items, tuple(rubric), msgspec.json.encode(answer), options)
-    if items and not found.items:
+    searchable = _searchable(items, tuple(rubric), msgspec.json.encode(answer), options)
+    if items and not searchable.items:
         message = f"no example of `{rubric[0]}`; {suggestion(rubric[0], {i.rubric for i in items})}"
         projects = {str(item.project) for item in items if item.rubric in rubric}
         if str(options.project) in projects:
             message = f"no example has a label that `{rubric[0]}` has now"
         elif projects:
-            asked = "without a project" if options.project is None else f"of `{options.project}`"
-            message = f"no example {asked}: write `project:`, one of {', '.join(sorted(projects))}"
+            scope = "without a project" if options.project is None else f"of `{options.project}`"
+            message = f"no example {scope}: write `project:`, one of {', '.join(sorted(projects))}"
         raise InputError(Problem(file=str(path), message=message))
-    return found
+    return searchable
 
 
 def _fits(item: LabelledExample, answer: Answer) -> bool:
@@ -315,11 +315,11 @@ def _checked(item: LabelledExample, answer: Answer) -> LabelledExample:
 
     The verdict would appear in a title, outside the fence.
     """
-    said = item.judged
-    if said is None or said in ("passed", "failed") or said in (answer.labels or {}):
+    judged = item.judged
+    if judged is None or judged in ("passed", "failed") or judged in (answer.labels or {}):
         return item
     try:
-        float(said)
+        float(judged)
     except ValueError:
         return msgspec.structs.replace(item, judged=None)
     return item

@@ -57,7 +57,7 @@ def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
     Raises:
         InputError: a folder is missing or has no rubric, or a rubric is faulty or its name taken.
     """
-    found: dict[str, tuple[Rubric, Path]] = {}
+    rubrics: dict[str, tuple[Rubric, Path]] = {}
     problems: list[Problem] = []
     taken = {name for rubric in shipped().values() for name in names_of(rubric)}
     files = {file.resolve(): file for file in _files(folders, problems)}
@@ -71,10 +71,10 @@ def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
         if twice is not None:
             problems.append(Problem(file=str(file), message=f"there is a rubric `{twice}` already"))
         taken.update(names_of(rubric))
-        found[rubric.name] = (rubric, file)
+        rubrics[rubric.name] = (rubric, file)
     if problems:
         raise InputError(problems)
-    return found
+    return rubrics
 
 
 @cache
@@ -212,10 +212,10 @@ def revised(rubric: Rubric, options: RubricOptions) -> Rubric:
         if getattr(options, name) is not None:
             changes[name] = getattr(options, name)
     _check_text(changes.get("prompt", rubric.prompt), options)
-    asked = [parts, options.rubric, options.rubrics]
-    if any(asked):
+    values = [parts, options.rubric, options.rubrics]
+    if any(values):
         digest = hashlib.sha256(
-            msgspec.json.encode([rubric.version, *asked], order="deterministic")
+            msgspec.json.encode([rubric.version, *values], order="deterministic")
         ).hexdigest()
         changes["version"] = f"{rubric.version}+{digest[:8]}"
     if not changes:
@@ -289,9 +289,9 @@ def rubric_text(options: RubricOptions, subject: Subject) -> str | Missing | Non
 
 def checks_of(rubric: Rubric) -> frozenset[str]:
     """Return the statements of a case that a rubric checks."""
-    found = {_CHECKS[name] for name, _ in rubric.wanted if name in _CHECKS}
+    checks = {_CHECKS[name] for name, _ in rubric.wanted if name in _CHECKS}
     each = rubric.answer.each
-    return frozenset(found | ({"rubrics"} if each is not None and not each.items else set()))
+    return frozenset(checks | ({"rubrics"} if each is not None and not each.items else set()))
 
 
 def _check_text(prompt: str, options: RubricOptions) -> None:

@@ -112,15 +112,15 @@ def step_pieces(trace: Trace, steps: Iterable[Step]) -> list[Piece]:
     made = {d.id: d for turn in trace.turns for d in turn.dispatches}
     steps = list(steps)
     shown = {step.dispatch for step in steps if isinstance(step, HandedOff)}
-    return [found for step in steps for found in _step(made, shown, step)]
+    return [pieces for step in steps for pieces in _step(made, shown, step)]
 
 
 def run_pieces(trace: Trace, run: AgentRun) -> list[Piece]:
     """Write a run: its agent, its steps, and its answer unless a step contains it."""
     pieces = [piece((run.id,), line(f"agent {run.agent} at work ({run.status})"))]
     pieces += step_pieces(trace, run.steps)
-    said = {plain(step.content) for step in run.steps if isinstance(step, Said)}
-    if run.output and plain(run.output) not in said:
+    texts = {plain(step.content) for step in run.steps if isinstance(step, Said)}
+    if run.output and plain(run.output) not in texts:
         pieces.append(piece((run.id,), *block("its answer:", plain(run.output))))
     if run.error:
         pieces.append(piece((run.id,), *block("it ended with an error:", run.error, "results")))
@@ -129,8 +129,8 @@ def run_pieces(trace: Trace, run: AgentRun) -> list[Piece]:
 
 def call_parts(call: ToolCall, *, result: bool = True, by: str = "") -> tuple[Part, ...]:
     """Write a tool call with its result and, if that is not clear, the caller (``by``)."""
-    given = "(no arguments)" if call.arguments is None else call.arguments
-    parts = block(f"{by} called the tool {call.name} with:", given, "arguments")
+    arguments = "(no arguments)" if call.arguments is None else call.arguments
+    parts = block(f"{by} called the tool {call.name} with:", arguments, "arguments")
     if not result:
         return parts
     back = call.error or plain(call.result) or "(nothing)"

@@ -45,15 +45,15 @@ class Question(NamedTuple):
 
 def inputs_of(rubric: Rubric, subject: Subject) -> dict[str, Given | Missing]:
     """Return the inputs of a rubric. An empty input that may not be empty counts as missing."""
-    found: dict[str, Given | Missing] = {}
+    inputs: dict[str, Given | Missing] = {}
     for name, _ in rubric.wanted:
         input_ = input_of(name, rubric.unit)
         if input_ is None:
             raise ValueError(f"a {rubric.unit} has no input `{name}`")
         answer = input_.find(subject)
         empty = isinstance(answer, Given) and not answer.pieces and input_.none is None
-        found[name] = Missing(f"nothing to judge: no `{name}`") if empty else answer
-    return found
+        inputs[name] = Missing(f"nothing to judge: no `{name}`") if empty else answer
+    return inputs
 
 
 def sections_of(
@@ -63,7 +63,7 @@ def sections_of(
 
     Inputs that a case can state but does not are left out.
     """
-    found = []
+    sections = []
     for name, _ in rubric.wanted:
         input_ = input_of(name, rubric.unit)
         if input_ is None:
@@ -73,14 +73,14 @@ def sections_of(
             if answer.unstated:
                 continue
             text = line(f"not recorded: {answer.says}")
-            found.append(Section(name, input_.title, text, missing=True))
+            sections.append(Section(name, input_.title, text, missing=True))
         else:
             text = "\n".join(piece.text for piece in answer.pieces) or f"({input_.none})"
-            found.append(Section(name, input_.title, text, answer.pieces))
+            sections.append(Section(name, input_.title, text, answer.pieces))
     if evidence:
         text = "\n".join(piece.text for piece in evidence)
-        found.append(Section("findings", "What the record proves by itself", text, evidence))
-    return found
+        sections.append(Section("findings", "What the record proves by itself", text, evidence))
+    return sections
 
 
 def question_of(
@@ -148,8 +148,8 @@ def cant_tell(rubric: Rubric, question: Question, *, passes: bool) -> bool:
 
 
 def _may_hide(rubric: Rubric, left_out: Sequence[LeftOut], what: Hidden) -> bool:
-    found = {rubric.hidden(one.section, one.kind) for one in left_out}
-    return what in found or "either" in found
+    hidden = {rubric.hidden(one.section, one.kind) for one in left_out}
+    return what in hidden or "either" in hidden
 
 
 def _listed(title: str, items: Sequence[Item]) -> Section:

@@ -50,12 +50,12 @@ class Subject(NamedTuple):
     @property
     def names(self) -> set[str]:
         """Every name by which options can refer to the judged agent."""
-        found = {self.agent}
+        agents = {self.agent}
         if self.dispatch is not None:
-            found.add(self.dispatch.to_agent)
+            agents.add(self.dispatch.to_agent)
         if self.run is not None:
-            found |= {self.run.agent, self.run.node}
-        return {name for name in found if name is not None}
+            agents |= {self.run.agent, self.run.node}
+        return {name for name in agents if name is not None}
 
     @property
     def turns(self) -> list[Turn]:

@@ -75,7 +75,7 @@ def answers(subject: Subject) -> Given | Missing:
     unseen = _unseen(subject, "steps.said")
     if unseen is not None:
         return unseen
-    said = [
+    spoken = [
         raw((step.id,), plain(step.content))
         for run in subject.runs
         for step in run.steps
@@ -84,8 +84,8 @@ def answers(subject: Subject) -> Given | Missing:
     final = answer(subject)
     if isinstance(final, Missing):
         return final
-    texts = {piece.text for piece in said}
-    return given(*said, *(piece for piece in final.pieces if piece.text not in texts))
+    texts = {piece.text for piece in spoken}
+    return given(*spoken, *(piece for piece in final.pieces if piece.text not in texts))
 
 
 def transcript(subject: Subject) -> Given | Missing:
@@ -190,16 +190,16 @@ def result(subject: Subject) -> Given | Missing:
 
 def tools(subject: Subject) -> Given | Missing:
     """Return the tools that each agent has."""
-    found = []
+    pieces = []
     for run in {run.agent: run for run in subject.runs}.values():
         card = subject.trace.agents.get(run.agent)
         names = run.tools_offered or (card.tools if card is not None else None)
         if names is not None:
             head = line(f"{run.agent} has:")
-            found.append(piece((run.id,), head, f"{INDENT}{tools_text(names)}"))
-    if not found and subject.runs:
+            pieces.append(piece((run.id,), head, f"{INDENT}{tools_text(names)}"))
+    if not pieces and subject.runs:
         return Missing(f"which tools the agents have is not recorded: {_DEFINITIONS}")
-    return given(*found)
+    return given(*pieces)
 
 
 def catalogue(subject: Subject) -> Given | Missing:
@@ -214,14 +214,14 @@ def instructions(subject: Subject) -> Given | Missing:
     """Return the instructions of the agents at work."""
     names = dict.fromkeys(run.agent for run in subject.runs)
     cards = [(name, subject.trace.agents.get(name)) for name in names]
-    found = [
+    pieces = [
         piece((), *block(f"{name} is told:", card.instructions))
         for name, card in cards
         if card is not None and card.instructions
     ]
-    if not found:
+    if not pieces:
         return Missing(f"what the agents are told is not recorded: {_DEFINITIONS}")
-    return given(*found)
+    return given(*pieces)
 
 
 def state(subject: Subject) -> Given | Missing:
@@ -319,10 +319,10 @@ def expected_state(subject: Subject) -> Given | Missing:
 
 def scenario(subject: Subject) -> Given | Missing:
     """Return the task of a simulated user: how to start, and the plan."""
-    found = subject.case.scenario if subject.case is not None else None
-    if found is None:
+    text = subject.case.scenario if subject.case is not None else None
+    if text is None:
         return Missing("the case has no scenario: state how the user starts, and the plan", True)
-    start, plan = block("the first message:", found.start), block("the plan:", found.plan)
+    start, plan = block("the first message:", text.start), block("the plan:", text.plan)
     return given(piece((), *start), piece((), *plan))
 
 

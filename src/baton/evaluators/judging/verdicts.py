@@ -64,19 +64,19 @@ def sentences(text: str) -> list[str]:
 
 
 def _statements(each: Each, options: RubricOptions, subject: Subject) -> list[Item] | Missing:
-    found = [Item(name, text, ours=True) for name, text in each.items.items()]
-    found += _named(options.statements, "config", ours=True)
+    items = [Item(name, text, ours=True) for name, text in each.items.items()]
+    items += _named(options.statements, "config", ours=True)
     if not each.items:
         case = subject.case.rubrics if subject.case is not None else []
-        found += _named(_of_type(case, each.type), "case")
+        items += _named(_of_type(case, each.type), "case")
         for turn in subject.expected:
-            found += _named(_of_type(turn.rubrics or (), each.type), "turn")
-    names = [item.name for item in found]
+            items += _named(_of_type(turn.rubrics or (), each.type), "turn")
+    names = [item.name for item in items]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(f"two rubrics have the id {', '.join(f'`{name}`' for name in twice)}")
     kind = f" of type `{each.type}`" if each.type else ""
-    return found or Missing(f"no rubric{kind}: state `rubrics` in the config, the case or the turn")
+    return items or Missing(f"no rubric{kind}: state `rubrics` in the config, the case or the turn")
 
 
 def _of_type(rubrics: Iterable[CaseRubric], kind: str | None) -> list[CaseRubric]:
@@ -104,8 +104,8 @@ def _claims(claims: Claims, inputs: dict[str, Given | Missing]) -> list[Item] | 
         raise TooLongError(
             f"`{claims.of}` has {len(texts)} parts; one answer labels at most {MOST}"
         )
-    found = [Item(str(number), text, ids) for number, (ids, text) in enumerate(texts, 1)]
-    return found or Missing(f"nothing to judge: `{claims.of}` is empty")
+    items = [Item(str(number), text, ids) for number, (ids, text) in enumerate(texts, 1)]
+    return items or Missing(f"nothing to judge: `{claims.of}` is empty")
 
 
 _REASON = {"type": "string", "description": "why, in one or two sentences, before the verdict"}
@@ -527,10 +527,10 @@ class Scorer(NamedTuple):
         It is an error, as for unknown votes. If it were skipped, padding would be a way out.
         """
         label = verdict.value if verdict.details.label is UNSET else verdict.details.label
-        said = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
+        text = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
         reason = (
             f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
-            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {said}"
+            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {text}"
         )
         not_counted = JudgedDetails(
             unknown=details.unknown,

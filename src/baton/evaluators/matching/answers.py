@@ -102,8 +102,8 @@ def data_of(answer: Content | None) -> Any:
         return NOTHING
     if answer.data is not None:
         return answer.data
-    found = json_of(answer.text)
-    return found if isinstance(found, dict) else NOTHING
+    data = json_of(answer.text)
+    return data if isinstance(data, dict) else NOTHING
 
 
 def json_of(text: str | None) -> Any:
@@ -118,8 +118,8 @@ def stated_object(expected: ExpectedTurn) -> dict[str, Any] | None:
     """Return the fields that a turn states, even if its response is an object written as text."""
     if expected.structured is not None:
         return expected.structured
-    found = data_of(expected.response)
-    return found if isinstance(found, dict) else None
+    data = data_of(expected.response)
+    return data if isinstance(data, dict) else None
 
 
 def tells_data(trace: Trace, turn: Turn) -> bool:

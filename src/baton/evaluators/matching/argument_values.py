@@ -150,11 +150,11 @@ def words(text: str) -> frozenset[Word]:
 
 def _words(text: str) -> frozenset[Word]:
     seen: Counter[str] = Counter()
-    found = []
+    parts = []
     for word in _WORD.findall(folded(text)):
         seen[word] += 1
-        found.append((word, seen[word]))
-    return frozenset(found)
+        parts.append((word, seen[word]))
+    return frozenset(parts)
 
 
 # A text is compared with many others. Long texts are not cached.

@@ -71,13 +71,13 @@ class Line:
         first, end = spans.pop(self._main)
         ranks = self._ranks[self._main]
         start, stop = bisect_left(ranks, first), bisect_left(ranks, end)
-        found = self.places[start:stop]
+        places = self.places[start:stop]
         if not spans:
-            return found
+            return places
         others = [(self._ranks[key], *span) for key, span in spans.items()]
         return [
             place
-            for at, place in enumerate(found, start)
+            for at, place in enumerate(places, start)
             if all(low <= ranks[at] < high for ranks, low, high in others)
         ]
 
@@ -287,8 +287,8 @@ def fitting_kinds(
         (call.name, call.agent, rules.looked_at(call.name, call.arguments, "expected"))
         for call in wanted
     )
-    asked = frozenset(call.agent for call in wanted if call.agent is not None)
-    heard = [call._replace(agents=call.agents & asked) for call in made]
+    agents = frozenset(call.agent for call in wanted if call.agent is not None)
+    heard = [call._replace(agents=call.agents & agents) for call in made]
     actual = _places(
         (call.name, call.agents, rules.looked_at(call.name, call.arguments, "actual"))
         for call in heard
@@ -296,15 +296,15 @@ def fitting_kinds(
     left, right = list(expected.values()), list(actual.values())
     one = [wanted[places[0]] for places in left]
     in_line, by_tool = _lined_up(one, [heard[places[0]] for places in right], rules)
-    found: list[list[Sequence[int]]] = [[] for _ in one]
+    fitting: list[list[Sequence[int]]] = [[] for _ in one]
     for name, lefts in _places(call.name for call in one).items():
         tools = [name] if rules.names == "exact" else list(by_tool)
         for tool in tools:
             if tool in by_tool and rules.name(name, tool):
                 groups = seekers(one, lefts, tool, rules)
                 for position, fits in _fits_of_tool(groups, by_tool[tool], tool, rules):
-                    found[position].append(fits)
-    return Kinds(left, [right[place] for place in in_line], [_joined(pieces) for pieces in found])
+                    fitting[position].append(fits)
+    return Kinds(left, [right[place] for place in in_line], [_joined(pieces) for pieces in fitting])
 
 
 def equal_pairs(
@@ -469,14 +469,14 @@ def _holding_all(
     if not groups:
         return list(everyone)
     sized = sorted((sum(len(index.get(t, ())) for t in group), n) for n, group in enumerate(groups))
-    found: set[int] | None = None
+    common: set[int] | None = None
     for _, place in sized:
         holding = [index[token] for token in groups[place] if token in index]
         union = holding[0] if len(holding) == 1 else set().union(*holding)
-        found = union if found is None else found & union
-        if len(found) <= _FEW:
+        common = union if common is None else common & union
+        if len(common) <= _FEW:
             break
-    return sorted(found or ())
+    return sorted(common or ())
 
 
 def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, str]:
@@ -502,11 +502,11 @@ def pair_calls(
         return [(place, place) for place in range(len(made))]  # the usual case
 
     if mode in ORDERED:
-        found = all_in_order(
+        matched = all_in_order(
             len(wanted), len(made), lambda one, other: rules.same(wanted[one], made[other])
         )
-        if found is not None:
-            return found
+        if matched is not None:
+            return matched
         if len(wanted) * len(made) <= _FEW_PAIRS:
             bits = [1 << place for place in range(len(wanted))]
             fitting = [

@@ -144,16 +144,16 @@ def wrong(turn: TurnCalls) -> str:
         return f"turn {turn.number}: nothing was called; expected {names}"
     explained = {one for one, _ in turn.nearest}
     named = {other for _, other in turn.nearest}
-    said = [_said_difference(turn, pair) for pair in turn.nearest]
+    differences = [_said_difference(turn, pair) for pair in turn.nearest]
     if lost := [turn.wanted[one].name for one in turn.missing if one not in explained]:
-        said.append(f"missing {_list(lost)}")
+        differences.append(f"missing {_list(lost)}")
     more = [turn.made[other].name for other in turn.extra if other not in named]
     if more and turn.extra_counts:
-        said.append(f"not expected {_list(more)}")
-    if len(said) > _NAMED:
-        said = [*said[:_NAMED], f"{len(said) - _NAMED} more differences"]
+        differences.append(f"not expected {_list(more)}")
+    if len(differences) > _NAMED:
+        differences = [*differences[:_NAMED], f"{len(differences) - _NAMED} more differences"]
     called = _list([call.name for call in turn.made])
-    return f"turn {turn.number}: called {called}; " + "; ".join(said)
+    return f"turn {turn.number}: called {called}; " + "; ".join(differences)
 
 
 def evidence(turn: TurnCalls) -> Evidence:
@@ -172,7 +172,8 @@ def only_more_arguments(turn: TurnCalls) -> bool:
     """Return whether the only fault is that calls have unexpected arguments."""
     differing = [_differing(turn, pair) for pair in turn.nearest]
     return len(turn.nearest) == len(turn.missing) > 0 and all(
-        found and not any(expected for expected, _ in found.values()) for found in differing
+        difference and not any(expected for expected, _ in difference.values())
+        for difference in differing
     )
 
 
@@ -246,15 +247,15 @@ def _said_difference(turn: TurnCalls, pair: Pair) -> str:
 
 
 def _call_text(call: Made) -> str:
-    said = ", ".join(f"{key}={_short(value)}" for key, value in list(call.mapping.items())[:_NAMED])
-    return f"{call.name}({said})"
+    text = ", ".join(f"{key}={_short(value)}" for key, value in list(call.mapping.items())[:_NAMED])
+    return f"{call.name}({text})"
 
 
 def _list(names: Sequence[str]) -> str:
     if not names:
         return "no call"
-    said = ", ".join(f"`{name}`" for name in names[:_NAMED])
-    return said if len(names) <= _NAMED else f"{said} and {len(names) - _NAMED} more"
+    text = ", ".join(f"`{name}`" for name in names[:_NAMED])
+    return text if len(names) <= _NAMED else f"{text} and {len(names) - _NAMED} more"
 
 
 def _short(value: Any) -> str:

@@ -54,8 +54,8 @@ class Rule(
     def __post_init__(self) -> None:
         kinds = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(kinds) != 1:
-            given = ", ".join(kinds) or "none"
-            raise ValueError(f"a rule has exactly one of {', '.join(_KINDS)}; this has {given}")
+            names = ", ".join(kinds) or "none"
+            raise ValueError(f"a rule has exactly one of {', '.join(_KINDS)}; this has {names}")
         if getattr(self, kinds[0]) is False:
             raise ValueError(f"`{kinds[0]}` can only be true; leave the rule out instead")
         if kinds[0] in _NEAR and not math.isfinite(getattr(self, kinds[0])):

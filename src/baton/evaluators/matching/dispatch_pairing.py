@@ -151,7 +151,7 @@ def sent_in(
     """
     back = _handed_back(trace, turn)
     runs = {run.id: run for run in turn.runs}
-    found = []
+    sent = []
     for dispatch in turn.dispatches:
         if (dispatch.basis == "order" and not order) or not names_receiver(trace, turn, dispatch):
             continue
@@ -176,8 +176,8 @@ def sent_in(
             and dispatch.id not in back
         )
         renamed = tuple(dict.fromkeys(renames.get(name, name) for name in names))
-        found.append(Sent(dispatch, renamed, counted))
-    return found
+        sent.append(Sent(dispatch, renamed, counted))
+    return sent
 
 
 def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
@@ -253,15 +253,15 @@ def pair_up(
     Ties keep the order of both sides. The rest of both sides is paired as wrong targets, except
     for an expected dispatch that may have been made anyway. ``doubt`` is the reason for that.
     """
-    found = _best(_gains(expected, sent, look, right=True))
+    best = _best(_gains(expected, sent, look, right=True))
     met = [
         Met(one, sent[column], look(one, sent[column]))
-        for one, column in zip(expected, found, strict=True)
+        for one, column in zip(expected, best, strict=True)
         if column is not None
     ]
-    taken = set(found)
+    taken = set(best)
     rest = [each for column, each in enumerate(sent) if column not in taken]
-    left = [one for one, column in zip(expected, found, strict=True) if column is None]
+    left = [one for one, column in zip(expected, best, strict=True) if column is None]
     doubts = [doubt(one) for one in left]
     unsure = [(one, why) for one, why in zip(left, doubts, strict=True) if why is not None]
     open_ = [one for one, why in zip(left, doubts, strict=True) if why is None]

@@ -77,16 +77,22 @@ def rouge1(expected: str, actual: str) -> Rouge:
     are in both, recall the share of the expected tokens, and F their harmonic mean. All are 0 if
     either text, or both, has no tokens.
     """
-    wanted, found = Counter(_folded_words(expected)), Counter(_folded_words(actual))
+    wanted, actual_words = Counter(_folded_words(expected)), Counter(_folded_words(actual))
     # Each word is one token, and equal words have equal stems. Only words in just one of the texts
     # ("refund", "refunds") have to be stemmed, which is slow.
-    missing = {word: n - found.get(word, 0) for word, n in wanted.items() if n > found.get(word, 0)}
-    extra = {word: n - wanted.get(word, 0) for word, n in found.items() if n > wanted.get(word, 0)}
+    missing = {
+        word: n - actual_words.get(word, 0)
+        for word, n in wanted.items()
+        if n > actual_words.get(word, 0)
+    }
+    extra = {
+        word: n - wanted.get(word, 0) for word, n in actual_words.items() if n > wanted.get(word, 0)
+    }
     overlap = wanted.total() - sum(missing.values())
     both_begin = set(map(_beginning, missing)) & set(map(_beginning, extra))
     if both_begin:
         overlap += (_stems(missing, both_begin) & _stems(extra, both_begin)).total()
-    precision = overlap / max(found.total(), 1)
+    precision = overlap / max(actual_words.total(), 1)
     recall = overlap / max(wanted.total(), 1)
     both = precision + recall
     return Rouge(precision, recall, 2 * precision * recall / both if both > 0 else 0.0)
@@ -226,12 +232,12 @@ def match_score(
         return float(folded == text)
     if match == "contains":
         return float(folded in text)
-    wanted, found = set(words(folded)), set(words(text))
+    wanted, text_words = set(words(folded)), set(words(text))
     if not wanted:
         return float(folded == text)
     if match == "rouge1":
         return rouge1(expected, actual).fmeasure
-    return len(wanted & found) / len(wanted | found if match == "jaccard" else wanted)
+    return len(wanted & text_words) / len(wanted | text_words if match == "jaccard" else wanted)
 
 
 SchemaCheck = Callable[[Any], str | None]
@@ -291,10 +297,10 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
 def _check_patterns(schema: Any, path: str) -> None:
     """Compile all patterns of a schema. Raises InputError for a pattern that cannot be used."""
     every = list(_dicts(schema))
-    unevaluated = any("unevaluatedProperties" in found for found in every)
-    for found in every:
-        single = found.get("pattern")
-        names = found.get("patternProperties")
+    unevaluated = any("unevaluatedProperties" in match for match in every)
+    for match in every:
+        single = match.get("pattern")
+        names = match.get("patternProperties")
         patterns = [single] if isinstance(single, str) else []
         patterns += list(names) if isinstance(names, dict) else []
         for pattern in patterns:
@@ -444,13 +450,13 @@ class Rules:
         if rules.all_of is not None:
             yield _contains("all_of", rules.all_of, text, reading)
         if rules.any_of is not None:
-            found = any(reading.found_in(wanted, text) for wanted in rules.any_of)
+            is_met = any(reading.found_in(wanted, text) for wanted in rules.any_of)
             missing = f"the answer has none of {_listed(rules.any_of)}"
-            yield Check("any_of", float(found), "" if found else missing)
+            yield Check("any_of", float(is_met), "" if is_met else missing)
         if self._regex is not None:
-            found = bool(text) and self._regex.search(text) is not None
+            is_met = bool(text) and self._regex.search(text) is not None
             missing = f"the answer does not match {self._regex.pattern!r}"
-            yield Check("regex", float(found), "" if found else missing)
+            yield Check("regex", float(is_met), "" if is_met else missing)
         if self._schema is not None:
             held = json_in(answer)
             wrong = "the answer holds no JSON" if held is msgspec.UNSET else self._schema(held)
@@ -478,9 +484,9 @@ def stated_checks(
     if expected.response_contains:
         yield _contains("response_contains", expected.response_contains, text, reading)
     if expected.response_not_contains:
-        found = [one for one in expected.response_not_contains if reading.found_in(one, text)]
-        if found:
-            problem = f"the answer has {_listed(found)}"
+        contained = [one for one in expected.response_not_contains if reading.found_in(one, text)]
+        if contained:
+            problem = f"the answer has {_listed(contained)}"
         else:  # a missing answer proves nothing
             problem = "" if text else "the answer is empty"
         yield Check("response_not_contains", float(not problem), problem)

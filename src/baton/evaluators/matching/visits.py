@@ -312,9 +312,9 @@ def lay(
         most: the most that a visit can gain.
     """
     ends: list[list[tuple[int, Place]]] = [[]]
-    for run, said in enumerate(texts):
+    for run, text in enumerate(texts):
         first = len(ends) - 1
-        ends += [[(first + n, Place(run, n))] for n in range(said)] or [[]]
+        ends += [[(first + n, Place(run, n))] for n in range(text)] or [[]]
         ends[-1].append((first, Place(run)))
     whole = _lay_all(visits, ends, gain, most)
     if whole is not None:

@@ -252,10 +252,10 @@ def moment_of(case: Case, message: str) -> Moment:
             "agent chooses: play it as `child` or `integration`"
         )
     name, messages = asked_of(case)
-    said = [place for place, each in enumerate(messages) if each.role == "user" and each.text]
-    if not said:
+    places = [place for place, each in enumerate(messages) if each.role == "user" and each.text]
+    if not places:
         return Moment(name, [], message, messages)
-    last = said[-1]
+    last = places[-1]
     return Moment(name, messages[:last], messages[last].text or message, messages[last + 1 :])
 
 
@@ -264,16 +264,16 @@ _OF_AGENTS = ("instruction", "global_instruction", "static_instruction")
 
 def _all(root: Any) -> Iterable[Any]:
     """Yield an agent and all agents that it can reach, also as tools, without repetition."""
-    found: dict[int, Any] = {}
+    agents: dict[int, Any] = {}
     waiting = [root]
     while waiting:
         agent = waiting.pop(0)
-        if id(agent) not in found:
-            found[id(agent)] = agent
+        if id(agent) not in agents:
+            agents[id(agent)] = agent
             waiting += getattr(agent, "sub_agents", None) or ()
             tools = getattr(agent, "tools", None) or ()
             waiting += [tool.agent for tool in tools if isinstance(tool, AgentTool)]
-    return found.values()
+    return agents.values()
 
 
 def _component(agent: str, field: str) -> str:

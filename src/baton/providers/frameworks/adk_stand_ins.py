@@ -205,8 +205,10 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
 
     async def _agent(self, agent: Any, context: Any) -> Any:
         """Answer in place of an agent that received control."""
-        said = context.user_content
-        text = "".join(part.text or "" for part in said.parts or ()) if said is not None else ""
+        content = context.user_content
+        text = (
+            "".join(part.text or "" for part in content.parts or ()) if content is not None else ""
+        )
         asked = Asked(agent.name, text, kind="agent", dispatch="transfer", tool=TRANSFER)
         held = await self._play.before(asked)
         if held.answer is None:
@@ -236,13 +238,13 @@ async def _failed(tool: Any, arguments: dict[str, Any], context: Any, error: Exc
     callback, the model receives the error in the form that ADK tools use, and continues.
     """
     invocation = context.get_invocation_context()
-    given = {"tool": tool, "tool_context": context, "error": error}
+    callback_arguments = {"tool": tool, "tool_context": context, "error": error}
     answer = await invocation.plugin_manager.run_on_tool_error_callback(
-        tool_args=arguments, **given
+        tool_args=arguments, **callback_arguments
     )
     for callback in getattr(invocation.agent, "canonical_on_tool_error_callbacks", ()):
         if answer is None:
-            answer = callback(args=arguments, **given)
+            answer = callback(args=arguments, **callback_arguments)
             answer = await answer if inspect.isawaitable(answer) else answer
     return {"error": str(error)} if answer is None else answer
 
@@ -295,8 +297,8 @@ def events_of(
                 text = types.Part(text=call.result.plain())
                 later.append(_event(arguments.get("agent_name"), "model", [text], invocation))
                 response = {"result": None}
-            given = types.FunctionResponse(id=id_, name=call.name, response=response)
-            answers.append(types.Part(function_response=given))
+            answer = types.FunctionResponse(id=id_, name=call.name, response=response)
+            answers.append(types.Part(function_response=answer))
         if parts:
             yield _event(author, "user" if message.role == "user" else "model", parts, invocation)
         if answers:

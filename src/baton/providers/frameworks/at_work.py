@@ -97,8 +97,8 @@ def receiver_of(
     if len(names) == 1:
         return names.pop()
     values = arguments.values() if isinstance(arguments, dict) else ()
-    said = {name_of(used[value]) for value in values if isinstance(value, str) and value in used}
-    return said.pop() if len(said) == 1 else None
+    named = {name_of(used[value]) for value in values if isinstance(value, str) and value in used}
+    return named.pop() if len(named) == 1 else None
 
 
 def content(stated: Content | None) -> Any:
@@ -180,12 +180,12 @@ def agents_used_by(
     mappings and lists among these. It also looks into functions of the same module that the
     function calls.
     """
-    found: dict[str, Any] = {}
+    agents: dict[str, Any] = {}
     for key, value in _values(function, set(), 0):
         name = name_of(value)
         if name is not None:
-            found[key] = found[name] = value
-    return found
+            agents[key] = agents[name] = value
+    return agents
 
 
 _DEEPEST = 3
@@ -199,13 +199,13 @@ def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, An
         return
     seen.add(id(function))
     names = _names(function.__code__)
-    given = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            given[name] = cell.cell_contents
+            values[name] = cell.cell_contents
         except ValueError:  # the variable is not set yet
             continue
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, ModuleType):
             yield from ((each, vars(value)[each]) for each in names if each in vars(value))
         elif isinstance(value, FunctionType) and value.__module__ == function.__module__:

@@ -94,9 +94,9 @@ class ClaudeAgents(Framework):
             if not taken_up.goes_on:
                 await client.query(messages[-1].text or "")
             async with aclosing(client.receive_response()) as heard:
-                async for said in heard:
-                    if is_a(said, self.package, "ResultMessage"):
-                        return said.result
+                async for message in heard:
+                    if is_a(message, self.package, "ResultMessage"):
+                        return message.result
         finally:
             await client.disconnect()
         return None

@@ -34,10 +34,10 @@ class Functions(Framework):
         session: Session,  # noqa: ARG002
     ) -> Any:
         """Call the function with the user's last message."""
-        said = [each.text for each in messages if each.role == "user" and each.text]
-        if not said:
+        texts = [each.text for each in messages if each.role == "user" and each.text]
+        if not texts:
             raise ProviderError("the case holds no message of the user that the agent may be given")
-        return await call(agent, said[-1])
+        return await call(agent, texts[-1])
 
     def stand_in(self) -> None:
         """Do nothing: marked functions ask for stand-ins themselves."""

@@ -35,8 +35,8 @@ async def _ask(graph: Any, message: Any, session: Session) -> Any:
     thread = session.setdefault("baton.thread", str(uuid.uuid4()))
     config = {"configurable": {"thread_id": thread}}
     if "messages" in keys:
-        said = [*session.get(KEPT, ()), {"role": "user", "content": message}]
-        result = await graph.ainvoke({"messages": said}, config)
+        messages = [*session.get(KEPT, ()), {"role": "user", "content": message}]
+        result = await graph.ainvoke({"messages": messages}, config)
         if getattr(graph, "checkpointer", None) is None:
             session[KEPT] = result["messages"]
         return str(result["messages"][-1].text)
@@ -104,8 +104,8 @@ class LangGraph(Framework):
             ended()  # LangGraph turns the exception that ends a decision into an error
             raise
         if isinstance(agent, Node):
-            said = sys.modules["langchain_core.messages"].AIMessage(str(answer))
-            await _leave(agent, {"messages": [*_history(messages), said]})
+            message = sys.modules["langchain_core.messages"].AIMessage(str(answer))
+            await _leave(agent, {"messages": [*_history(messages), message]})
         return answer
 
     def stand_in(self) -> None:
@@ -146,8 +146,8 @@ def _agents(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
                     yield from _agents(inner, seen)
                 yield from _asked_by(inner, seen)
             else:
-                for found in agents_used_by(getattr(inner, "func", None) or inner, _name).values():
-                    yield from _agents(found, seen)
+                for agents in agents_used_by(getattr(inner, "func", None) or inner, _name).values():
+                    yield from _agents(agents, seen)
             yield node, at
         if name is not None:
             yield name, value
@@ -158,8 +158,8 @@ def _asked_by(graph: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
     """Yield the agents that the functions of a graph's tools call."""
     for tool in _tools(graph):
         for function in functions_of(tool):
-            for found in agents_used_by(function, _name).values():
-                yield from _agents(found, seen)
+            for agents in agents_used_by(function, _name).values():
+                yield from _agents(agents, seen)
 
 
 def _name(value: Any) -> str | None:
@@ -217,13 +217,13 @@ def _prompt(graph: Any) -> Text | None:
 async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> Any:
     keys = _keys(graph)
     if "messages" not in keys:
-        said = [each.text for each in messages if each.role == "user" and each.text]
-        if not said or messages[-1].calls:
+        texts = [each.text for each in messages if each.role == "user" and each.text]
+        if not texts or messages[-1].calls:
             raise ProviderError(
                 f"the graph `{graph.name}` keeps no `messages`, so that it cannot be put before "
                 "calls of tools and their results"
             )
-        return await _ask(graph, said[-1], session)
+        return await _ask(graph, texts[-1], session)
     config = {"configurable": {"thread_id": str(uuid.uuid4())}}
     result = await graph.ainvoke({"messages": _history(messages)}, config)
     session[KEPT] = result["messages"]
@@ -244,16 +244,18 @@ async def _go_on_at(at: Node, messages: Sequence[Message]) -> Any:
     The node starts again, so its messages and calls since the user's message are left out.
     """
     name = "baton"
-    asked = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)
-    before = [each for n, each in enumerate(messages) if n <= asked or each.agent != at.name]
+    last_question = max((n for n, each in enumerate(messages) if each.role == "user"), default=-1)
+    before = [
+        each for n, each in enumerate(messages) if n <= last_question or each.agent != at.name
+    ]
     keys = _keys(at.graph)
     if "messages" in keys:
         state: Any = {"messages": _history(before)}
     else:
         likely = [key for key in keys if key in _MESSAGE_KEYS] or (keys if len(keys) == 1 else [])
-        if len(likely) != 1 or asked < 0:
+        if len(likely) != 1 or last_question < 0:
             raise ProviderError(f"the state of `{at.name}` has no place for a message of the user")
-        state = {likely[0]: messages[asked].text}
+        state = {likely[0]: messages[last_question].text}
     # The node runs in a graph of its own, so that it has a config and a runtime as usual. The next
     # node is determined afterwards.
     builder = at.graph.builder
@@ -304,7 +306,7 @@ async def _hand_on(at: Node, target: Any, state: Any) -> None:
     Raises:
         ProviderError: the target runs the tools that this node called, and would lead back to it.
     """
-    told = target.arg if is_a(target, "langgraph", "Send") else state
+    payload = target.arg if is_a(target, "langgraph", "Send") else state
     name = str(getattr(target, "node", target))
     node = at.graph.nodes.get(name)
     if node is not None and is_a(node.bound, "langgraph", "ToolNode"):
@@ -321,7 +323,7 @@ async def _hand_on(at: Node, target: Any, state: Any) -> None:
     async def nothing() -> None:
         return None
 
-    await play.tool(Asked(to, prompt_in(told), sender, "agent", dispatch="sequence"), nothing)
+    await play.tool(Asked(to, prompt_in(payload), sender, "agent", dispatch="sequence"), nothing)
 
 
 def _keys(graph: Any) -> list[str]:
@@ -340,8 +342,8 @@ def _history(messages: Sequence[Message]) -> list[Any]:
         answers, calls = [], []
         for number, call in enumerate(message.calls, 1):
             id_ = f"call_{place}_{number}"
-            given = call.arguments if isinstance(call.arguments, dict) else {}
-            calls.append({"name": call.name, "args": given, "id": id_})
+            arguments = call.arguments if isinstance(call.arguments, dict) else {}
+            calls.append({"name": call.name, "args": arguments, "id": id_})
             is_bad = call.status in ("failed", "refused")
             result = call.error if is_bad and call.result is None else content(call.result)
             answers.append(

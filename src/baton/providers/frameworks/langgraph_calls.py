@@ -174,8 +174,8 @@ def destination_of(tool: Any) -> tuple[bool, str | None]:
 def functions_of(tool: Any) -> list[Any]:
     """Return the functions that a tool runs."""
     own = [getattr(tool, name, None) for name in ("func", "coroutine")]
-    found = [each for each in own if callable(each)]
-    return found or [getattr(tool, name) for name in ("_run", "_arun")]
+    functions = [each for each in own if callable(each)]
+    return functions or [getattr(tool, name) for name in ("_run", "_arun")]
 
 
 def _patch_tools(base: Any) -> None:
@@ -210,11 +210,11 @@ def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
         # `BaseTool._arun` calls `_run`, and `BaseTool._run` is abstract.
         if class_ is not sys.modules["langchain_core.tools.base"].BaseTool:
             _patch_body(class_)
-    given = tool_input
+    arguments = tool_input
     if isinstance(tool_input, dict):
-        given = _plain(tool._filter_injected_args(tool_input))
+        arguments = _plain(tool._filter_injected_args(tool_input))
     id_ = named.get("tool_call_id")
-    asked = Asked(tool.name, given, agent=_caller(named.get("config")), id=id_)
+    asked = Asked(tool.name, arguments, agent=_caller(named.get("config")), id=id_)
     with _set(_CALL, _Call(tool, asked)):
         yield
 
@@ -649,10 +649,10 @@ def _update(graph: Any, state: Any, name: str, answer: Any) -> dict[str, Any]:
     )
 
 
-def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
+def _state(graph: Any, value: Any, name: str, answer: Any) -> Any:
     """Return the final state of a graph that a stand-in answered for."""
-    held = given if isinstance(given, dict) else getattr(given, "__dict__", {})
-    update = _update(graph, given, name, answer)
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    update = _update(graph, value, name, answer)
     state = {**held, **update}
     if isinstance(update.get("messages"), list) and isinstance(held.get("messages"), list):
         convert = sys.modules["langchain_core.messages"].convert_to_messages
@@ -660,19 +660,19 @@ def _state(graph: Any, given: Any, name: str, answer: Any) -> Any:
     return state
 
 
-def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
+def _chunks(graph: Any, value: Any, state: Any, named: dict[str, Any]) -> Iterator[Any]:
     """Yield the chunks that a graph's stream would yield if it answered at once."""
     wanted: Any = named.get("stream_mode") or getattr(graph, "stream_mode", "updates")
     modes = [wanted] if isinstance(wanted, str) else list(wanted)
-    before = len(given["messages"]) if isinstance(given, dict) and "messages" in given else 0
-    said = state["messages"][before:] if isinstance(state.get("messages"), list) else []
+    before = len(value["messages"]) if isinstance(value, dict) and "messages" in value else 0
+    messages = state["messages"][before:] if isinstance(state.get("messages"), list) else []
     nodes = getattr(graph, "nodes", ())
     node = next((each for each in nodes if not each.startswith("__")), "agent")
-    update = {**state, "messages": said} if said else state
+    update = {**state, "messages": messages} if messages else state
     parts: dict[str, list[Any]] = {
         "values": [state],
         "updates": [{node: update}],
-        "messages": [(message, {"langgraph_node": node}) for message in said],
+        "messages": [(message, {"langgraph_node": node}) for message in messages],
     }
     for mode in modes:
         for chunk in parts.get(mode, ()):
@@ -684,17 +684,17 @@ def _chunks(graph: Any, given: Any, state: Any, named: dict[str, Any]) -> Iterat
                 yield chunk if len(tagged) == 1 else tagged
 
 
-def prompt_in(given: Any) -> Any:
+def prompt_in(state: Any) -> Any:
     """Return the prompt of an agent: the last message, or the only text of a state."""
-    held = given if isinstance(given, dict) else getattr(given, "__dict__", given)
+    held = state if isinstance(state, dict) else getattr(state, "__dict__", state)
     if not isinstance(held, dict):
         return held if isinstance(held, str) else str(held)
     messages = held.get("messages")
     if isinstance(messages, list) and messages:
         # In a history that agents share, the last message can be "moved to refunds".
-        said = sys.modules["langchain_core.messages"].convert_to_messages(messages)
-        asked = [each for each in said if each.type == "human"] or said
-        return str(asked[-1].text)
+        converted = sys.modules["langchain_core.messages"].convert_to_messages(messages)
+        questions = [each for each in converted if each.type == "human"] or converted
+        return str(questions[-1].text)
     texts = [value for value in held.values() if isinstance(value, str) and value]
     return texts[0] if len(texts) == 1 else _plain(held)
 
@@ -712,13 +712,13 @@ def _caller(config: Any) -> str | None:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     """Return the model's arguments, without those that LangGraph injects: the state, a store."""
-    found = {}
+    plain = {}
     for name, value in values.items():
         try:
-            found[name] = msgspec.json.decode(as_json(value))
+            plain[name] = msgspec.json.decode(as_json(value))
         except NOT_JSON:
             continue
-    return found
+    return plain
 
 
 def _patch_models(base: Any) -> None:

@@ -14,8 +14,8 @@ from .openai_agents_stand_in import go_on, name_of, switch_on
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:
-    said = [*session.get(KEPT, ()), {"role": "user", "content": message}]
-    result = await sys.modules["agents"].Runner.run(agent, said)
+    messages = [*session.get(KEPT, ()), {"role": "user", "content": message}]
+    result = await sys.modules["agents"].Runner.run(agent, messages)
     session[KEPT] = result.to_input_list()
     return result.final_output
 

@@ -95,8 +95,8 @@ def name_of(value: Any) -> str | None:
 
 def _has(module: str, name: str) -> bool:
     value = getattr(sys.modules.get(module), name, None)
-    given = _GIVEN.get(name, set())
-    return value is not None and (not given or given <= inspect.signature(value).parameters.keys())
+    names = _GIVEN.get(name, set())
+    return value is not None and (not names or names <= inspect.signature(value).parameters.keys())
 
 
 def _active() -> Play | None:
@@ -130,13 +130,13 @@ def _calling(original: Any) -> Any:
             raise
         except (StandInError, TimeoutError) as error:
             tools = sys.modules["agents.tool"]
-            told = await tools.maybe_invoke_function_tool_failure_error_function(
+            message = await tools.maybe_invoke_function_tool_failure_error_function(
                 function_tool=function_tool, context=context, error=error
             )
-            if told is None:
+            if message is None:
                 raise
             is_own = tools._consume_function_tool_default_failure(context)
-            return tools._FunctionToolInvocationResult(told, is_sdk_generated_error=is_own)
+            return tools._FunctionToolInvocationResult(message, is_sdk_generated_error=is_own)
 
     return invoke
 
@@ -193,13 +193,13 @@ def _handing_over(original: Any, run: Any) -> Any:
         to = first.handoff.agent_name
         if play is None or not play.stands_in_for(to):
             return await original(run_handoffs=run_handoffs, **named)
-        given = named["original_input"]
+        history = named["original_input"]
         # In a hand-over without arguments, the receiver gets the user's message.
         arguments = _decoded(first.tool_call.arguments)
-        told = arguments or (None if play.stops else _last_said(given))
+        prompt = arguments or (None if play.stops else _last_said(history))
         asked = Asked(
             to,
-            told,
+            prompt,
             named["public_agent"].name,
             kind="agent",
             id=first.tool_call.call_id,
@@ -217,7 +217,7 @@ def _handing_over(original: Any, run: Any) -> Any:
         if agent is None:
             raise ProviderError(f"the agent `{to}` cannot be replaced: its hand-off names it only")
         runner = sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
-        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, runner, agent, given))
+        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, runner, agent, history))
 
         async def invoke(_context: Any, _arguments: str) -> Any:
             return stand_in
@@ -380,12 +380,12 @@ def _decoded(arguments: str) -> Any:
         return arguments
 
 
-def _last_said(given: Any) -> Any:
+def _last_said(messages: Any) -> Any:
     """Return the user's last message in the input of a run."""
-    if isinstance(given, str) or not isinstance(given, list):
-        return given if isinstance(given, str) else None
-    said = [each for each in given if isinstance(each, dict) and each.get("role") == "user"]
-    text = said[-1].get("content") if said else None
+    if isinstance(messages, str) or not isinstance(messages, list):
+        return messages if isinstance(messages, str) else None
+    questions = [each for each in messages if isinstance(each, dict) and each.get("role") == "user"]
+    text = questions[-1].get("content") if questions else None
     if not isinstance(text, list):
         return text
     parts = [each.get("text") for each in text if isinstance(each, dict)]

@@ -39,10 +39,9 @@ from baton.stand_ins import Play, check_names, current, playing
 
 from .base import Ask, Framework, Session, Text, classes_of
 from .claude import ClaudeAgents
-from .crewai import CrewAI
+from .crewai_autogen import AgentFramework, AutoGen, CrewAI
 from .functions import Functions
 from .langgraph import LangChain, LangGraph
-from .microsoft import AgentFramework, AutoGen
 from .openai_agents import OpenAIAgents
 from .pydantic_ai import PydanticAI
 from .strands import Strands
@@ -117,11 +116,11 @@ class Program:
             InputError: the example files that it asks for have errors.
         """
         texts = calls_of(components.get, self._root)
-        found = {each.name: each.text for each in texts if each.text is not None}
+        wanted = {each.name: each.text for each in texts if each.text is not None}
         for each in calls_of(components.examples, self._root):
             if each.text is not None:
-                found[each.name] = components.chosen(each.text, each.file.parent)
-        return found
+                wanted[each.name] = components.chosen(each.text, each.file.parent)
+        return wanted
 
     @contextmanager
     def playing(self, case: Case) -> Iterator[Play]:
@@ -193,11 +192,11 @@ class Program:
         module = sys.modules.get(getattr(self._value, "__module__", "") or "")
         named = list(vars(module).values()) if module is not None else []
         named += list(vars(self._module).values())
-        found: dict[str, Any] = {}
+        agents: dict[str, Any] = {}
         for value in [self._value, *named]:
             for name, agent in framework.agents(value):
-                found.setdefault(name, agent)
-        return found
+                agents.setdefault(name, agent)
+        return agents
 
     def _agent(self, name: str) -> tuple[Framework, Any]:
         known: list[str] = []
@@ -206,8 +205,8 @@ class Program:
             if name in agents:
                 return framework, agents[name]
             known += agents
-        said = f"`{self._spec}` has no agent `{name}`"
-        raise ProviderError(f"{said}; {_known(name, known)}")
+        message = f"`{self._spec}` has no agent `{name}`"
+        raise ProviderError(f"{message}; {_known(name, known)}")
 
     def _texts(self) -> dict[str, Text]:
         texts: dict[str, Text] = {}
@@ -266,10 +265,10 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
     if dispatch.form == "child":
         if call.prompt is None and call.kind == "transfer" and "prompt" not in call.unknown:
             made = MadeCall(name=call.tool or "", arguments=call.arguments)
-            said = Message(role="agent", agent=call.sender, calls=[made])
-            return call.to, [*dispatch.context, *([said] if call.tool is not None else [])]
-        told = call.prompt or Content()
-        return call.to, [Message(role="user", text=told.plain())]
+            message = Message(role="agent", agent=call.sender, calls=[made])
+            return call.to, [*dispatch.context, *([message] if call.tool is not None else [])]
+        prompt = call.prompt or Content()
+        return call.to, [Message(role="user", text=prompt.plain())]
     sender = call.sender or ""
     if dispatch.form == "decision" or (call.tool is None and not needs_tool):
         return sender, list(dispatch.context)
@@ -278,8 +277,8 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
             "the sender cannot go on from the result: the case lacks the `tool` of its `call`"
         )
     made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
-    said = Message(role="agent", agent=sender, calls=[made])
-    return sender, [*dispatch.context, said]
+    message = Message(role="agent", agent=sender, calls=[made])
+    return sender, [*dispatch.context, message]
 
 
 _REPLACED: list[tuple[Text, str]] = []

@@ -80,8 +80,8 @@ async def go_on(agent: Any, messages: Sequence[Message]) -> AgentRunResult[Any]:
     """
     history = _history(messages)
     last = history[-1].parts[0] if history else None
-    said = history.pop() if isinstance(last, UserPromptPart) else None
-    prompt = said.parts[0].content if said is not None else None
+    question = history.pop() if isinstance(last, UserPromptPart) else None
+    prompt = question.parts[0].content if question is not None else None
     capabilities = [ReinjectSystemPrompt[Any]()]
     result: AgentRunResult[Any] = await agent.run(
         prompt, message_history=history or None, capabilities=capabilities

@@ -57,8 +57,8 @@ def _answer_of_stand_in(result: Any) -> str | None:
     if play is None or not nodes:
         return None
     last = nodes[-1]
-    given = [each.asked.name for each in play.given if each.asked.kind == "agent"]
-    if getattr(last.executor, "name", None) not in given:
+    names = [each.asked.name for each in play.given if each.asked.kind == "agent"]
+    if getattr(last.executor, "name", None) not in names:
         return None
     return str(result.results[last.node_id].result).strip()
 
@@ -166,9 +166,9 @@ class Strands(Framework):
                     swarm.entry_point = first
                 last = result.node_history[-1].node_id if result.node_history else agent.name
                 return str(result.results[last].result).strip()
-            said = history.pop()["content"] if messages[-1].role == "user" else None
+            question = history.pop()["content"] if messages[-1].role == "user" else None
             agent.messages[:] = history
-            answer = str(await agent.invoke_async(said)).strip()
+            answer = str(await agent.invoke_async(question)).strip()
             session[KEPT] = list(agent.messages)
         return answer
 
@@ -194,8 +194,8 @@ def _agents(value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
         if is_a(tool, "strands", "_AgentAsTool"):
             yield from _agents(tool.agent, seen)
         elif (function := getattr(tool, "_tool_func", None)) is not None:
-            for found in agents_used_by(function, agent_of).values():
-                yield from _agents(found, seen)
+            for agents in agents_used_by(function, agent_of).values():
+                yield from _agents(agents, seen)
 
 
 def _described(tool: Any) -> str:

@@ -77,9 +77,9 @@ def _other_agents(module: Any, agent: Any) -> Iterator[Any]:
     """Yield the agent classes that are loaded by now, except Strands' own."""
     classes = [module.AgentBase] if module is not None else []
     while classes:
-        found = classes.pop().__subclasses__()
-        classes += found
-        for each in found:
+        subclasses = classes.pop().__subclasses__()
+        classes += subclasses
+        for each in subclasses:
             if not issubclass(each, agent) and not getattr(each, "_is_protocol", False):
                 yield each
 
@@ -173,18 +173,18 @@ def _asked(ctx: Any, play: Play) -> list[Asked]:
     function = getattr(tool, "_tool_func", None)
     if getattr(function, "__module__", None) == "strands.multiagent.swarm":
         # `handoff_to_agent` only names the next agent.
-        given = arguments if isinstance(arguments, dict) else {}
-        to, told, how = str(given.get("agent_name")), given.get("message"), "transfer"
+        values = arguments if isinstance(arguments, dict) else {}
+        to, message, how = str(values.get("agent_name")), values.get("message"), "transfer"
         moved = Asked(
-            to, told, call.agent, "agent", call.id, None, how, call.name, arguments=given  # type: ignore[arg-type]
+            to, message, call.agent, "agent", call.id, None, how, call.name, arguments=values  # type: ignore[arg-type]
         )  # fmt: skip
         return [moved] if play.stops else []
     to_agent = receiver(tool, arguments)
     if is_a(tool, "strands", "_AgentAsTool") and not is_listed(play, call):
-        given = arguments if isinstance(arguments, dict) else {"input": arguments}
+        values = arguments if isinstance(arguments, dict) else {"input": arguments}
         sent = Asked(
-            to_agent or call.name, given.get("input"), call.agent, "agent", call.id,
-            tool=call.name, arguments=given,
+            to_agent or call.name, values.get("input"), call.agent, "agent", call.id,
+            tool=call.name, arguments=values,
         )  # fmt: skip
         # An agent that really runs asks the stand-ins itself, so its faults happen only once.
         return [sent] if play.stops or not play.runs(sent) else []
@@ -322,9 +322,9 @@ def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
     """Change the event of an agent's result if faults apply; return any other event unchanged."""
     if held is None or "result" not in event:
         return event
-    said = str(event["result"]).strip()
-    value = play.after(held, Answer(said, by=None))
-    return event if value is said else {"result": _result(value, named)}
+    text = str(event["result"]).strip()
+    value = play.after(held, Answer(text, by=None))
+    return event if value is text else {"result": _result(value, named)}
 
 
 def _stop(play: Play) -> None:
@@ -373,9 +373,9 @@ def _refuse_hosted(agent: Any, play: Play) -> None:
     config = agent.model.get_config()
     if not isinstance(config, dict):
         return
-    given = [config, *(config.get(key) or {} for key in ("params", "additional_request_fields"))]
+    settings = [config, *(config.get(key) or {} for key in ("params", "additional_request_fields"))]
     listed = ("tools", "anthropic_tools", "gemini_tools")
-    tools = [tool for each in given for key in listed for tool in each.get(key) or ()]
+    tools = [tool for each in settings for key in listed for tool in each.get(key) or ()]
     for tool in tools:
         stated = tool if isinstance(tool, dict) else {}
         if stated.get("type") == "function":

@@ -256,9 +256,11 @@ class Tracing:
         if os.environ.get(OTEL_SDK_DISABLED, "").strip().lower() == "true":
             raise InputError(f"{OTEL_SDK_DISABLED} is set, which disables all spans: unset it")
         sampler = getattr(trace.get_tracer_provider(), "sampler", None)
-        said = sampler.get_description() if sampler is not None else ""
-        if said.startswith(_SAMPLES):
-            raise InputError(f"the program's tracer provider drops spans by its sampler {said}")
+        description = sampler.get_description() if sampler is not None else ""
+        if description.startswith(_SAMPLES):
+            raise InputError(
+                f"the program's tracer provider drops spans by its sampler {description}"
+            )
         self._hearing.install()
 
 

@@ -130,12 +130,12 @@ def examine(target: str, folder: Path) -> Examined:
             said_last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
             ended = f"importing `{target}` ended its process (code {done.returncode})"
             raise InputError(f"{ended}: {said_last}" if said_last else ended)
-        said = json.loads(answer.read_text(encoding="utf-8"))
-    if "problems" in said:
-        raise InputError(Problem(**problem) for problem in said["problems"])
+        outcome = json.loads(answer.read_text(encoding="utf-8"))
+    if "problems" in outcome:
+        raise InputError(Problem(**problem) for problem in outcome["problems"])
     by_module = {each.module: each for each in FRAMEWORKS}
-    imported = [by_module[name] for name in said["imported"]]
-    return Examined(imported, said["has_spans"], said["is_of_adk"])
+    imported = [by_module[name] for name in outcome["imported"]]
+    return Examined(imported, outcome["has_spans"], outcome["is_of_adk"])
 
 
 def examine_here(target: str, folder: str, answer: str) -> None:
@@ -143,11 +143,11 @@ def examine_here(target: str, folder: str, answer: str) -> None:
     # Programs that only send spans import this module as well, and play nothing.
     from baton.providers.frameworks.program import is_framework_object, is_of_adk
 
-    said: dict[str, Any]
+    outcome: dict[str, Any]
     try:
         value = load_object(target, Path(folder))
     except InputError as error:
-        said = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
+        outcome = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
     else:
         names = set(names_imported_below(Path(folder).resolve()))
         # Frameworks import each other: only the imports in the program's own files show which ones
@@ -155,8 +155,8 @@ def examine_here(target: str, folder: str, answer: str) -> None:
         imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
         used = bool(imported or frameworks_in(sys.modules) or _is_among("opentelemetry", names))
         has_spans = used or is_framework_object(value)
-        said = {"imported": imported, "has_spans": has_spans, "is_of_adk": is_of_adk(value)}
-    Path(answer).write_text(json.dumps(said), encoding="utf-8")
+        outcome = {"imported": imported, "has_spans": has_spans, "is_of_adk": is_of_adk(value)}
+    Path(answer).write_text(json.dumps(outcome), encoding="utf-8")
 
 
 def _is_among(module: str, names: Collection[str]) -> bool:

@@ -141,7 +141,7 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         """Do nothing: the resumed run is recorded."""
 
     def _start(
-        self, run_id: UUID, name: str, kind: str, given: Any, more: Mapping[str, Any]
+        self, run_id: UUID, name: str, kind: str, value: Any, more: Mapping[str, Any]
     ) -> Span | None:
         around = self._spans.get(more["parent_run_id"]) if more.get("parent_run_id") else None
         if around is None and _is_recorded_otherwise():
@@ -149,17 +149,17 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
         metadata = more.get("metadata") or {}
         attributes = {
             "openinference.span.kind": kind,
-            "input.value": _written(given),
+            "input.value": _written(value),
             "metadata": _written(metadata),
         }
         session = next((metadata[key] for key in _SESSIONS if metadata.get(key)), None)
         if session is not None:
             attributes["session.id"] = str(session)
         if kind == "LLM":
-            asked = more.get("invocation_params") or {}
-            for number, tool in enumerate(asked.get("tools") or ()):
+            params = more.get("invocation_params") or {}
+            for number, tool in enumerate(params.get("tools") or ()):
                 attributes[f"llm.tools.{number}.tool.json_schema"] = _written(tool)
-            model = metadata.get("ls_model_name") or asked.get("model_name") or asked.get("model")
+            model = metadata.get("ls_model_name") or params.get("model_name") or params.get("model")
             if model:
                 attributes["llm.model_name"] = str(model)
         context = trace.set_span_in_context(around) if around is not None else None

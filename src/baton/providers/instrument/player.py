@@ -233,8 +233,10 @@ class Player:
         activate(setup.instrumentors, self.setup.instrumentors.append)
         folder = Path(setup.folder)
         switch_on_built_in(self.setup.built_in.append)
-        given = PromptsOptions(type="python", prompts=setup.prompts, prompts_to=setup.prompts_to)
-        prompts = Prompts(given, Surroundings(folder, texts=setup.texts))
+        prompt_options = PromptsOptions(
+            type="python", prompts=setup.prompts, prompts_to=setup.prompts_to
+        )
+        prompts = Prompts(prompt_options, Surroundings(folder, texts=setup.texts))
         prompts.begin(setup.texts)
         self.program = Program(setup.target, folder, setup.texts, prompts)
         self.target = self.program.target

@@ -236,8 +236,8 @@ class Worker:
             if error is None:
                 self._send(LlmSays(ask.number, done.result()))
             else:
-                said = str(error) if isinstance(error, BatonError) else worded(error)
-                self._send(LlmSays(ask.number, problem=said))
+                problem = str(error) if isinstance(error, BatonError) else worded(error)
+                self._send(LlmSays(ask.number, problem=problem))
 
         answering.add_done_callback(tell)
 
@@ -324,16 +324,16 @@ class Pool:
         """Ask a process which texts of the program may be changed; raises ProviderError."""
         worker = await self._take()
         try:
-            told = await worker.tell()
+            answer = await worker.tell()
         except BaseException as error:
             self._drop(worker)
             if isinstance(error, WorkerEnded):
                 raise ProviderError(str(error)) from None
             raise
         self._idle.append(worker)
-        if told.problem is not None:
-            raise ProviderError(told.problem)
-        return told
+        if answer.problem is not None:
+            raise ProviderError(answer.problem)
+        return answer
 
     async def close(self) -> None:
         """End all processes."""

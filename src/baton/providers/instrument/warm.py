@@ -459,16 +459,16 @@ class _Forking:
                 if self._do(_ASKED.decode(data), list(numbers)):
                     return True
 
-    def _do(self, asked: _Preload | _Fork | _Kill, pipes: list[int]) -> bool:
-        if isinstance(asked, _Preload):
-            for name in asked.modules:
+    def _do(self, request: _Preload | _Fork | _Kill, pipes: list[int]) -> bool:
+        if isinstance(request, _Preload):
+            for name in request.modules:
                 # Modules that cannot be imported alone are left to the program.
                 with suppress(Exception, SystemExit):
                     importlib.import_module(name)
             return False
-        if isinstance(asked, _Kill):
-            if asked.pid in self._children:
-                _end(asked.pid)
+        if isinstance(request, _Kill):
+            if request.pid in self._children:
+                _end(request.pid)
             return False
         try:
             tasks = sum(1 for _ in Path("/proc/self/task").iterdir())

@@ -190,14 +190,14 @@ class _Worker:
         try:
             with self._lock:
                 send(self._answers, AskLlm(number, plain))
-            said = await asyncio.wrap_future(says)
+            answer = await asyncio.wrap_future(says)
         except TooLong as error:
             raise ProviderError(f"the prompt for the LLM is too long: {error}") from None
         finally:
             del self._imagined[number]
-        if said.answer is None:
-            raise ProviderError(said.problem or "it gave no answer")
-        return said.answer
+        if answer.answer is None:
+            raise ProviderError(answer.problem or "it gave no answer")
+        return answer.answer
 
     def _listen(
         self, loop: asyncio.AbstractEventLoop, orders: asyncio.Queue[Play | Tell | None]

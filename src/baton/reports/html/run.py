@@ -516,8 +516,8 @@ def _edges(trace: Trace) -> list[Plain]:
 
 def _why(dispatch: Dispatch) -> str:
     """Return what a sender said, or else how it described the work."""
-    said = dispatch.prompt.plain() if dispatch.prompt is not None else ""
-    return one_line(said or dispatch.description or "", _WORD)
+    prompt = dispatch.prompt.plain() if dispatch.prompt is not None else ""
+    return one_line(prompt or dispatch.description or "", _WORD)
 
 
 def _branches(trace: Trace) -> list[Plain]:

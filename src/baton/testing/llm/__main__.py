@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="write requests to this file, as JSON lines"
     )
-    given = sys.argv[1:] if arguments is None else arguments
-    at = given.index("--") if "--" in given else len(given)
-    options, command = parser.parse_args(given[:at]), given[at + 1 :]
+    words = sys.argv[1:] if arguments is None else arguments
+    at = words.index("--") if "--" in words else len(words)
+    options, command = parser.parse_args(words[:at]), words[at + 1 :]
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
             signal.signal(getattr(signal, name), _end)

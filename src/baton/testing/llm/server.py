@@ -182,19 +182,19 @@ def received(call: Call, route: Route, number: int, at: float) -> Received:
     """
     try:
         body: dict[str, Any] = msgspec.json.decode(call.body, type=dict[str, Any])
-        asked = DIALECTS[route.api].read(body)
+        contents = DIALECTS[route.api].read(body)
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"no request of this API: {error!r}") from error
     request = Received(
         number=number,
         api=route.api,
-        model=route.model or asked.model,
-        messages=asked.messages,
-        mode=asked.mode,
-        schema=asked.schema,
-        tool=asked.tool,
-        tools=asked.tools,
-        stream=route.stream or asked.stream,
+        model=route.model or contents.model,
+        messages=contents.messages,
+        mode=contents.mode,
+        schema=contents.schema,
+        tool=contents.tool,
+        tools=contents.tools,
+        stream=route.stream or contents.stream,
         body=body,
         headers={
             name: "***" if any(word in name for word in _SECRETS) else value

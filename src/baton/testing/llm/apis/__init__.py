@@ -88,7 +88,7 @@ def route(path: str) -> Route | None:
     path = path.partition("?")[0]
     for api, pattern in _ROUTES:
         if match := pattern.search(path):
-            said = match.groupdict()
-            model = unquote(said["model"]) if said.get("model") else None
-            return Route(api, model, bool(said.get("how")))
+            parts = match.groupdict()
+            model = unquote(parts["model"]) if parts.get("model") else None
+            return Route(api, model, bool(parts.get("how")))
     return None

@@ -139,8 +139,8 @@ def _chat_call(said: Said) -> dict[str, Any]:
 
 def read_responses(body: dict[str, Any]) -> Asked:
     """Read a request."""
-    given = body.get("input") or []
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    inputs = body.get("input") or []
+    items = [{"role": "user", "content": inputs}] if isinstance(inputs, str) else inputs
     messages = [
         Message(_role(item), text_of(item))
         for item in items

@@ -1,11 +1,25 @@
-"""AutoGen, and its successor, the Microsoft Agent Framework."""
+"""CrewAI, AutoGen, and the Microsoft Agent Framework: played without stand-ins."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, ClassVar
 
+from baton.model import ProviderError
+
 from .base import KEPT, Framework, Session
+
+
+async def _ask_crew(crew: Any, message: Any, session: Session) -> Any:  # noqa: ARG001 - no history
+    names = sorted(crew.fetch_inputs())
+    if len(names) != 1:
+        listed = ", ".join(f"`{{{name}}}`" for name in names) or "no placeholder"
+        raise ProviderError(
+            f"the tasks of the crew have {listed}: give them one placeholder, or name a function "
+            "that puts the message in place"
+        )
+    result = await crew.kickoff_async(inputs={names[0]: message})
+    return result.raw
 
 
 async def _ask_team(team: Any, message: Any, session: Session) -> Any:
@@ -29,6 +43,13 @@ def _last_of(result: Any) -> Any:
 
 async def _ask_successor(agent: Any, message: Any, session: Session) -> Any:  # noqa: ARG001
     return (await agent.run(message)).text
+
+
+class CrewAI(Framework):
+    """Crews of CrewAI."""
+
+    package = "crewai"
+    asks: ClassVar = {("crewai", "Crew"): _ask_crew}
 
 
 class AutoGen(Framework):
