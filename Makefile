@@ -1,4 +1,4 @@
-# Every target does its own set-up; only Python 3.11 or later has to be there.
+# Every target does its own set-up; only Python 3.11 or later has to be installed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,8 +8,8 @@ DESK := examples/adk/recordings/support_desk
 BROWSER = $(shell command -v "$${BATON_CHROMIUM:-chromium}")
 POSTGRES = $(wildcard /usr/lib/postgresql/*/bin/initdb)$(shell command -v initdb)
 APT := $(if $(filter 0,$(shell id -u)),,sudo )apt-get -qq
-# Compiled modules are kept: without them each process that a test starts compiles Baton again,
-# which takes a second, and the tests take twice as long.
+# Keep compiled modules: otherwise each process that a test starts compiles Baton again (a second),
+# and the tests take twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo demo-adk demo-guard demo-live demo-feed demo-improve demo-web test test-heavy first-hour torture browser postgres check format bench bench-server phoenix blame docs accuracy house schemas assets frameworks clean
@@ -62,10 +62,10 @@ demo-adk: $(VENV)/.adk ## Start an ADK server with scripted agents and evaluate 
 demo-guard: $(VENV)/.core ## Hold runaway agents and a leaky one to a policy, and try it on recordings; offline.
 	$(BIN)/python examples/guard/demo.py
 
-demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert comes.
+demo-live: $(VENV)/.live ## Start a server; programs of four kinds send to it, and an alert opens.
 	$(BIN)/python examples/live/demo.py
 
-demo-feed: $(VENV)/.dev ## A day of traffic: issues are found, one is investigated, fixed, proven, and kept from coming back.
+demo-feed: $(VENV)/.dev ## A day of traffic: issues are found; one is investigated, fixed, proven, and tested from then on.
 	$(BIN)/python examples/feed/demo.py
 
 demo-improve: $(VENV)/.dev ## Prompts of three agents get better, one after the other, proven on held-out cases; offline.
@@ -77,8 +77,8 @@ demo-web: $(VENV)/.dev ## Start a server with real recordings of seven framework
 # A test that hangs fails by its name; without this, it would hang CI.
 PYTEST := $(BIN)/pytest -q --timeout 300
 
-# `worksteal` leaves the tests of a file to one process: what they import and read, it does once.
-# Three processes on two cores, as a sixth of the time tests wait for timers and other processes.
+# With `worksteal` one process runs the tests of a file, so that it imports and reads data once.
+# Three processes on two cores, because tests wait for timers and processes a sixth of the time.
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(PYTEST) -n 3 --dist worksteal -m 'not heavy'
 
@@ -86,7 +86,7 @@ test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real se
 	$(PYTEST) -n 2 --dist loadfile -m 'heavy and not alone'
 	$(PYTEST) -m 'heavy and alone'
 
-first-hour: ## Try each example with a framework as a newcomer does, in a venv of its own; takes minutes.
+first-hour: ## Run each example with a framework like a newcomer, in its own venv; takes minutes.
 	$(PYTHON) tests/heavy/first_hour.py
 
 SHARE ?= 1
@@ -101,17 +101,17 @@ torture: $(VENV)/.claude postgres ## A million broken inputs, all properties in 
 	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
 	$(BIN)/python -m tests.evaluators.judged.test_distilled --share $(SHARE)
 
-browser: ## Install Chromium, where there is none and apt is.
+browser: ## Install Chromium with apt, if it is missing.
 	@test -n "$(BROWSER)" || $(APT) update
 	@test -n "$(BROWSER)" || DEBIAN_FRONTEND=noninteractive $(APT) install --no-install-recommends \
 	  chromium fonts-liberation
 
-postgres: ## Install PostgreSQL, where there is none and apt is.
+postgres: ## Install PostgreSQL with apt, if it is missing.
 	@test -n "$(POSTGRES)" || $(APT) update
 	@test -n "$(POSTGRES)" || DEBIAN_FRONTEND=noninteractive $(APT) install --no-install-recommends \
 	  postgresql
 
-check: $(VENV)/.dev ## Lint, type-check, and hold the imports to the house.
+check: $(VENV)/.dev ## Lint, type-check, and check the layers of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -125,24 +125,24 @@ format: $(VENV)/.dev ## Format the code.
 bench: $(VENV)/.dev ## Measure start-up, speed, memory and judges against the aims.
 	$(BIN)/python benchmarks/run.py
 
-bench-server: $(VENV)/.dev postgres ## Measure `baton serve` against its aims; FULL=--full as much as they say.
+bench-server: $(VENV)/.dev postgres ## Measure `baton serve` against its aims; FULL=--full with the full amounts.
 	$(BIN)/python benchmarks/server.py $(FULL) $(if $(PHOENIX),--phoenix $(PHOENIX))
 
-# Its licence is the Elastic License 2.0: it is in an environment of its own, and Baton needs none of it.
-phoenix: $(VENV)/.dev ## Install Arize Phoenix apart, for `make bench-server PHOENIX=.venv/phoenix/bin/phoenix`.
+# Its licence is the Elastic License 2.0, so it has its own environment; Baton does not need it.
+phoenix: $(VENV)/.dev ## Install Arize Phoenix separately, for `make bench-server PHOENIX=.venv/phoenix/bin/phoenix`.
 	test -x $(VENV)/phoenix/bin/python || $(PYTHON) -m venv $(VENV)/phoenix
 	$(VENV)/phoenix/bin/python -m pip --disable-pip-version-check install --quiet arize-phoenix
 
-docs: $(VENV)/.docs ## Build the docs site into .site/html; a broken link or an unknown page stops it.
+docs: $(VENV)/.docs ## Build the docs site into .site/html; fails for a broken link or an unknown page.
 	$(BIN)/python -m tests.docs.site
 
-blame: $(VENV)/.dev ## Measure blame on seeded faults; DATA=FOLDER on public failed runs beside floors, JUDGE=PROVIDER:NAME with a judge.
+blame: $(VENV)/.dev ## Measure blame on seeded faults; DATA=FOLDER: on public failed runs, compared with floors; JUDGE=PROVIDER:NAME: with a judge.
 	cd benchmarks && ../$(BIN)/python blame.py $(abspath $(DATA)) $(if $(JUDGE),--judge $(JUDGE))
 
-accuracy: $(VENV)/.dev ## Seed faults into good traces, and write what finds them into docs/accuracy.md.
+accuracy: $(VENV)/.dev ## Seed faults into good traces, and write which evaluators find them into docs/accuracy.md.
 	cd benchmarks && ../$(BIN)/python -m accuracy --write
 
-house: $(VENV)/.dev ## Print how the source is cut: modules, lines, and the path of one score.
+house: $(VENV)/.dev ## Print the size of the source: modules, lines, and the path of one score.
 	$(BIN)/python -m tests.house
 
 schemas: $(VENV)/.dev ## Write JSON Schemas and the reference of options from the types.
@@ -150,7 +150,7 @@ schemas: $(VENV)/.dev ## Write JSON Schemas and the reference of options from th
 	$(BIN)/python -m tests.docs.options --write
 	$(BIN)/python -m tests.docs.reference --write
 
-assets: $(VENV)/.dev ## Fetch the pinned scripts of others that the web pages use; needs npm.
+assets: $(VENV)/.dev ## Fetch the pinned third-party scripts of the web pages; needs npm.
 	$(BIN)/python -m tests.web.vendor
 
 frameworks: $(VENV)/.core ## Write the table of docs/frameworks.md from the recorded runs.

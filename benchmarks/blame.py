@@ -1,11 +1,11 @@
-"""Blame on public failed runs, beside floors that ask no model.
+"""Measure blame on public failed runs, compared with floors that use no model.
 
 python benchmarks/blame.py DATA                          # what is proven, and the floors
 python benchmarks/blame.py DATA --judge openai:gpt-4o    # and a judge, where nothing is proven
 python benchmarks/blame.py --seeded                      # faults whose place is known
 
-DATA is a folder with `who_and_when/` and `agentrx/`, as their authors publish them. A figure of a
-judge means nothing without the floors: rules of three lines reach what judges were published with.
+DATA is a folder with `who_and_when/` and `agentrx/`, as their authors publish them. Compare
+judges with the floors: rules of three lines reach the published results of judges.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def who_and_when(folder: Path) -> Iterator[Labelled]:
 
 
 def agentrx(folder: Path) -> Iterator[Labelled]:
-    """Magentic-One runs by their root cause; steps are counted from 1 there."""
+    """Yield Magentic-One runs with their root cause; their steps are counted from 1."""
     for label in json.loads((folder / "magentic_one_ground_truth.json").read_text()):
         path = folder / "magentic_dataset" / f"{label['trajectory_id']}.json"
         if not path.exists():
@@ -90,7 +90,7 @@ _ERROR = re.compile(
 
 
 def _workers(trace: Trace) -> list[tuple[int, str, str]]:
-    """Return the messages of all but the one that leads, and of what only runs code."""
+    """Return the messages of workers: of all agents except the leader and code runners."""
     spoken = messages(trace)
     leads = {
         each.from_agent
@@ -152,7 +152,7 @@ def table(name: str, runs: list[Labelled], judge: str | None) -> None:
 
 
 def blamed(runs: list[Labelled], judge: str | None) -> list[tuple[Guess, Labelled]]:
-    """Ask baton about all of them at once."""
+    """Run `baton.find_blame` on all runs at the same time."""
     answers = blame_traces([run.trace for run in runs], judge=judge)
     found = []
     for run, each in zip(runs, answers, strict=True):
@@ -184,7 +184,7 @@ def percent(hits: int, of: int) -> str:
 
 
 def seeded(rounds: int) -> bool:
-    """Seed faults into good runs, and look whether what is proven is in their place."""
+    """Seed faults into good runs, and check whether blame finds their places."""
     good = [each.trace for each in recordings()]
     clean = [each.trace for each in blame_traces(good) if not each.failures]
     drawn = random.Random(1)

@@ -1,4 +1,4 @@
-"""Issues at a size: signatures, groups of texts, how stable groups are, and what claims cost.
+"""Measure issues at scale: signatures, groups of texts, stability of groups, and cost of claims.
 
     python benchmarks/feed.py                       # all measures
     python benchmarks/feed.py signatures groups     # some: signatures pool groups stability claims
@@ -50,12 +50,12 @@ WHY = ("", " although the policy forbids it", " before anybody confirmed it", " 
 
 
 def peak_mib() -> float:
-    """Return the most memory that this process had, in MiB."""
+    """Return the peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def failures(count: int) -> Iterator[Failure]:
-    """Yield failures of 40 agents, as they come from an evaluation."""
+    """Yield failures of 40 agents in the form of an evaluation's results."""
     drawn = random.Random(7)
     for number in range(count):
         receiver = f"agent-{drawn.randrange(40)}"
@@ -120,7 +120,7 @@ def pool() -> None:
 
 
 def complaints(count: int, seed: int) -> list[str]:
-    """Write complaints of eight kinds in different words."""
+    """Return complaints of eight kinds in different words."""
     drawn = random.Random(seed)
     made = []
     for _ in range(count):
@@ -167,7 +167,7 @@ def rand_index(texts: Sequence[str], *, in_a_row: bool, seed: int = 3) -> Stabil
         }
         names = keep_names(known, ids).names
         before = {int(id_): name for name, group in zip(names, ids, strict=True) for id_ in group}
-        # What is of no group is a group of its own.
+        # A text without a group counts as its own group.
         alone = iter(range(-1, -len(texts) - 1, -1))
         fits.append(
             {
@@ -188,7 +188,7 @@ def rand_index(texts: Sequence[str], *, in_a_row: bool, seed: int = 3) -> Stabil
 
 
 def stability(texts: Sequence[str] = ()) -> None:
-    """Group samples of texts, and compare what became of them."""
+    """Group samples of texts, and compare the groups."""
     sets = {f"{len(texts)} texts": texts}
     if not texts:
         counts = (60, 125, 500)
@@ -216,7 +216,7 @@ def claims() -> None:
         return min(taken)
 
     def read() -> list[Trace]:
-        # Folders of recordings hold a few files that are none.
+        # Folders of recordings contain a few other files.
         return list(iter_traces(list(SOURCES.values()), on_problem=lambda _: None))
 
     traces, reading = read(), seconds(read)
@@ -236,7 +236,7 @@ MEASURES: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Run the requested measurements."""
     words = sys.argv[1:]
     if len(words) == 2 and words[0] == "stability" and words[1] not in MEASURES:
         lines = Path(words[1]).read_text(encoding="utf-8").splitlines()

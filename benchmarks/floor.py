@@ -1,4 +1,4 @@
-"""The least that scoring recorded cases can cost: decode the files, and loop over them.
+"""The minimum cost of scoring recorded cases: decode the files, and loop over them.
 
 The floor decodes both files with msgspec into plain values and asks each question in the plainest
 loop: the agents of each turn in order, the tool calls of each turn in order, and, where it is

@@ -1,4 +1,4 @@
-"""What `regression` and `baton compare` decide, on evaluations whose true drop is known.
+"""Simulate the decisions of `regression` and `baton compare` for evaluations with a known drop.
 
 python benchmarks/gate.py                # the tables of docs/compare.md, about 5 minutes
 python benchmarks/gate.py --write        # into the page
@@ -34,7 +34,7 @@ SUITES = {
 
 
 class Cell(NamedTuple):
-    """What is simulated: a suite of so many cases and repeats, and its true drop (0 to 1)."""
+    """A simulated suite: its number of cases and repeats, and its true drop (0 to 1)."""
 
     suite: str
     cases: int

@@ -1,4 +1,4 @@
-"""What a guard costs: a decision without models, and its import.
+"""Measure the cost of a guard: of decisions without models, and of its import.
 
 python benchmarks/guard.py            # milliseconds: p50, p95
 python benchmarks/guard.py --rounds 5000
@@ -72,7 +72,7 @@ def shown(name: str, taken: list[float]) -> None:
 
 
 def imported(clock: str) -> float:
-    """Return the least of ten times, in milliseconds: others use the machine, too."""
+    """Return the minimum of ten times in milliseconds, because others use the machine, too."""
     code = IMPORT.format(clock=clock)
     runs = [
         subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)

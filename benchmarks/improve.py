@@ -1,10 +1,10 @@
-"""How `baton improve` does on the simulation of the demo: strategies, false gains, overhead.
+"""Measure `baton improve` on the simulation of the demo: strategies, false gains, overhead.
 
     python benchmarks/improve.py                          # all measures
     python benchmarks/improve.py strategies --seeds 20    # one: or noise, overhead, processes
 
-Strategies: each looks for the sentence that mends one agent, with the same number of plays; a run
-counts if the gain is proven. Noise: expectations of cases are shuffled, and agents answer by luck.
+Strategies: each looks for the sentence that fixes one agent, with the same number of plays; a run
+counts if the gain is proven. Noise: expectations of cases are shuffled, and agents answer randomly.
 Overhead: wall time over that in which agents or a model are at work (they only wait), 16
 cases in play. Processes: the same with a program that runs in worker processes.
 """
@@ -65,7 +65,7 @@ def gain_of(study: Study) -> float:
 
 
 def strategies(seeds: int) -> None:
-    """Print, for each strategy, how often it mends an agent, beside the floor."""
+    """Print how often each strategy fixes an agent, compared with the floor."""
     proven: dict[str, list[bool]] = {}
     print(f"{seeds} seeds, three agents in turn, {PLAYS} plays each")
     print(f"{'strategy':<15}{'proven':>8}  {'95 %':<14}{'gain':>6}{'requests':>10}  above random")
@@ -114,7 +114,7 @@ def noise(runs: int) -> None:
     print(f"shuffled expectations: a gain in {found} of {runs} runs")
 
     async def coin(system: str, message: str) -> str:
-        # Each text has its own luck with each message, so that none is better than another.
+        # The answer to a message depends randomly on the text, so that no text is really better.
         heads = random.Random(f"{system} {message}").random() < 0.5
         if system.startswith("You are the desk"):
             return "refunds" if heads else "billing"
@@ -128,7 +128,7 @@ def noise(runs: int) -> None:
 
 
 class Busy:
-    """Adds up the time in which an agent or the model is at work."""
+    """Adds up the time in which an agent or the model is working."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -146,7 +146,7 @@ class Busy:
 
 
 def overhead() -> None:
-    """Print the wall time over the time in which agents or the model are at work."""
+    """Print the wall time minus the time in which agents or the model are working."""
     improve(messages(CASES, 1), 1, candidates=2)  # what is imported once
     busy = Busy()
 

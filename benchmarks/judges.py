@@ -41,7 +41,7 @@ SCHEMA = {
 
 
 class Waiting:
-    """A client that takes its time, and nothing else."""
+    """A client that only waits."""
 
     def __init__(self, _endpoint: Endpoint, _settings: JudgeSettings) -> None:
         pass
@@ -58,7 +58,7 @@ class Waiting:
 
 
 def question(number: int) -> JudgeRequest:
-    """Ask about some 4 kB of material, other material each time."""
+    """Return a question about some 4 kB of material, which differs each time."""
     step = f"Step {number}: the agent looked at order {number * 7} and wrote a line about it.\n"
     return JudgeRequest(
         rubric="bench",
@@ -70,9 +70,9 @@ def question(number: int) -> JudgeRequest:
 
 
 async def ask_all(judge: LlmJudge, questions: int) -> dict[str, float]:
-    """Ask all at once; return seconds of the wall and of the processor, and requests made."""
+    """Ask all questions concurrently; return wall and CPU seconds, and the number of requests."""
     async with judge:
-        await judge.ask(question(-1))  # connections and imports are not what is measured
+        await judge.ask(question(-1))  # opens connections and imports, which are not measured
         requests = [question(number) for number in range(questions)]
         start, used = time.perf_counter(), _processor()
         answers = await asyncio.gather(*(judge.ask(request) for request in requests))

@@ -33,14 +33,14 @@ MIB = 1024.0
 
 
 class Run(NamedTuple):
-    """What one child process took: seconds, and MiB at its peak."""
+    """The seconds and peak MiB of one child process."""
 
     seconds: float
     peak: float
 
 
 class Row(NamedTuple):
-    """One aim and what was measured; ``aim`` is ``None`` for a figure that only informs."""
+    """An aim and its measurement; ``aim`` is ``None`` for a figure without an aim."""
 
     name: str
     unit: str
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     high: float
 
     def verdict(self, tolerance: float) -> str:
-        """Say whether the aim is met; ``near`` is within the tolerance."""
+        """Return whether the aim is met; ``near`` is within the tolerance."""
         if self.aim is None:
             return ""
         if self.measured <= self.aim:
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 
 class Bench:
-    """Where data lies, and how often each command runs."""
+    """The folder of data, and the number of runs of each command."""
 
     def __init__(self, data: Path, scratch: Path, repeat: int) -> None:
         self.data, self.scratch, self.repeat = data, scratch, repeat
@@ -102,7 +102,7 @@ class Bench:
 
 
 def baton() -> str:
-    """Find the command that stands beside this Python."""
+    """Return the path of a command of this Python's environment."""
     return str(Path(sys.executable).with_name("baton"))
 
 
@@ -134,7 +134,7 @@ def _check_scored(out: Path, cases: int) -> None:
 
 
 def start_up(bench: Bench) -> list[Row]:
-    """Compare ``import baton`` with an empty program, in turns, as both take so little."""
+    """Compare ``import baton`` with an empty program, alternately, because both are short."""
     programs = ["pass", "import baton", "from baton import load_dataset, score"]
     times: list[list[float]] = [[], [], []]
     for _ in range(bench.repeat * 5):
@@ -299,7 +299,7 @@ def judges(bench: Bench) -> list[Row]:
 
 @contextmanager
 def _judge_server(bench: Bench) -> Iterator[str]:
-    """Run the server in a process of its own, so that it takes no time of the judges'."""
+    """Run the server in its own process, so that it uses no time of the judges."""
     command = [sys.executable, str(HERE / "judges.py"), "serve", str(bench.scratch)]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as server:
         address = bench.scratch / "address"
@@ -388,7 +388,7 @@ def as_json(rows: list[Row], tolerance: float) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure what is asked for; 1 when ``--strict`` and an aim is missed."""
+    """Run the requested measurements; return 1 if ``--strict`` is set and an aim is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("only", nargs="*", metavar="MEASURE", help=f"of {', '.join(MEASURES)}")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each (default: 3)")

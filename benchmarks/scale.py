@@ -1,4 +1,4 @@
-"""Measure what scoring many traces costs: each part of it alone, and backends as a whole.
+"""Measure the cost of scoring many traces: of each part alone, and of whole backends.
 
 Figures are processor time where it says so, of one process, without its start.
 """
@@ -35,7 +35,7 @@ PROVEN = [spec.type for spec in PROVEN_BY_RECORD]
 
 
 class Kept:
-    """A backend that gives back outcomes made before, for the cost of everything around them."""
+    """A backend that returns prepared outcomes, to measure the cost of everything else."""
 
     room = 4
 

@@ -1,4 +1,4 @@
-"""Measures `baton serve` against its aims: what it takes in, reads, scores, lists and keeps.
+"""Measures `baton serve` against its aims: receiving, reading, scoring, lists and storage.
 
 ``python benchmarks/server.py`` measures all parts in some minutes, smaller than the aims say where
 those take long; ``--full`` measures all of it, and ``--only intake --only lists`` some parts.
@@ -55,7 +55,7 @@ rules:
 
 
 class Figure(NamedTuple):
-    """What was measured, beside what it should be; without an aim it only informs."""
+    """A measurement and its aim, if there is one."""
 
     name: str
     aim: str
@@ -64,11 +64,11 @@ class Figure(NamedTuple):
 
 
 class Traces:
-    """Traces of 25 spans of 2.2 kB, with texts of their own, as fast as they are needed."""
+    """Makes traces of 25 spans of 2.2 kB with different texts, as fast as they are needed."""
 
     def __init__(self) -> None:
         dice = random.Random(7)
-        # As many words as a writer knows, so that texts pack as texts do.
+        # As many different words as a writer uses, so that compression is realistic.
         words = ["".join(dice.choices(_LETTERS, k=dice.randint(2, 10))) for _ in range(20_000)]
         self._templates = [
             export_of(_BASE, lambda: " ".join(dice.choices(words, k=140)))
@@ -87,7 +87,7 @@ class Traces:
 
 
 class Sent(NamedTuple):
-    """What senders did: seconds, requests that were refused, and when each was accepted."""
+    """The result of senders: seconds, refused requests, and when each request was accepted."""
 
     seconds: float
     refused: int
@@ -166,11 +166,11 @@ class Server:
 
     @property
     def store(self) -> Path:
-        """Where its files are."""
+        """The folder with its files."""
         return self._folder / ".baton" / "server"
 
     def readers(self) -> list[int]:
-        """Return the ids of its reading processes, once they are there."""
+        """Return the ids of its reading processes, when they have started."""
         until = time.monotonic() + 10
         while time.monotonic() < until:
             files = Path(f"/proc/{self.process.pid}/task").glob("*/children")
@@ -206,7 +206,7 @@ class Server:
 
 @contextmanager
 def serving(*options: str, settings: str = "", port: bool = True) -> Iterator[Server]:
-    """Run a server in a folder of its own."""
+    """Run a server in its own folder."""
     with tempfile.TemporaryDirectory(prefix="baton-bench-") as folder:
         free = ("--port", "0") if port else ()
         server = Server(Path(folder), *free, *options, settings=settings)
@@ -272,7 +272,7 @@ def _rate(
 
 
 def intake_and_reading(full: bool) -> Iterator[Figure]:
-    """Measure what is taken in while nobody reads, how fast that is read, and its room."""
+    """Measure receiving without a reader, then the speed of reading, and the disk space."""
     traces = Traces()
     with serving() as server:
         pid, (reader,) = server.process.pid, server.readers()
@@ -306,7 +306,7 @@ def intake_and_reading(full: bool) -> Iterator[Figure]:
 
 
 def _inbox_bytes(folder: Path) -> int:
-    """Return the size of the inbox, what is still in the log of its file included."""
+    """Return the size of the inbox, including its write-ahead log."""
     with closing(sqlite3.connect(folder / "inbox.db")) as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         (size,) = connection.execute("PRAGMA page_size").fetchone()
@@ -322,7 +322,7 @@ _CONTENTS = {
 
 
 def content(full: bool) -> Iterator[Figure]:
-    """Measure what it costs to redact a body before it is committed, while nobody reads."""
+    """Measure the cost of redacting a body before it is committed, without a reader."""
     traces = Traces()
     requests, rounds = (100, 3) if full else (30, 2)
     spans = requests * 19 * SPANS
@@ -335,7 +335,7 @@ def content(full: bool) -> Iterator[Figure]:
             wait_until_read(server.store, 20 * SPANS)
             os.kill(server.readers()[0], signal.SIGSTOP)
         took = dict.fromkeys(servers, (0.0, 0.0))
-        # In turn, so that what else the machine does is shared out.
+        # Alternately, so that other load on the machine affects all equally.
         for _ in range(rounds):
             for name, server in servers.items():
                 before = cpu(server.process.pid)
@@ -349,7 +349,7 @@ def content(full: bool) -> Iterator[Figure]:
 
 
 def with_rules(full: bool) -> Iterator[Figure]:
-    """Measure whether rules slow receiving down: two servers, in turn, while both read."""
+    """Measure whether rules slow down receiving: two servers, alternately, while both read."""
     traces = Traces()
     requests, rounds = (100, 8) if full else (30, 6)
     spans = requests * 19 * SPANS
@@ -363,7 +363,7 @@ def with_rules(full: bool) -> Iterator[Figure]:
                 before = cpu(server.process.pid)
                 sent = send(server.port, packed(traces.body(19) for _ in range(requests)))
                 took[name].append((sent.seconds, cpu(server.process.pid) - before))
-                # What the other one still reads would slow this one down.
+                # Wait until the other server has read everything: it would slow this one down.
                 wait_until_read(server.store, total)
     medians = {}
     for name, times in took.items():
@@ -387,7 +387,7 @@ class Phoenix:
         options = {
             "PHOENIX_WORKING_DIR": str(folder), "PHOENIX_HOST": "127.0.0.1",
             "PHOENIX_PORT": str(self.port), "PHOENIX_GRPC_PORT": str(grpc),
-            # It would tell its makers that it runs.
+            # Otherwise it would send telemetry to its authors.
             "PHOENIX_TELEMETRY_ENABLED": "false", "PHOENIX_ALLOW_EXTERNAL_RESOURCES": "false",
         }  # fmt: skip
         self._log = (folder / "log.txt").open("w+")
@@ -433,7 +433,7 @@ def _free_port() -> int:
 
 
 def beside_phoenix(command: Path, full: bool) -> Iterator[Figure]:
-    """Send the same requests to Phoenix and to Baton: when each has answered, and has all of it."""
+    """Send the same requests to Phoenix and Baton; measure until answered and until stored."""
     traces = Traces()
     requests = 400 if full else 100
     spans = requests * SPANS
@@ -463,7 +463,7 @@ def beside_phoenix(command: Path, full: bool) -> Iterator[Figure]:
 def _stored(
     name: str, port: int, bodies: list[bytes], pids: list[int], ask: Callable[[], int]
 ) -> Figure:
-    """Send bodies, and wait until their spans can be asked for."""
+    """Send bodies, and wait until their spans can be queried."""
     spans = len(bodies) * SPANS
     before, started = cpu(*pids), time.monotonic()
     sent = send(port, bodies)
