@@ -145,7 +145,7 @@ def test_a_body_that_ends_the_worker_each_time_is_given_up(store: Store) -> None
     work(worker, AT + 20)
     work(worker, AT + 30)
     (problem,) = Inbox(store).problems(1)
-    assert "ended 4 times" in problem.error
+    assert "crashed 4 times" in problem.error
     assert only(store)["key"] == f"{2:032x}"
     Inbox(store).reread(1)
     work(Worker(store, QUIET), AT + 31)
@@ -223,7 +223,7 @@ def check_given_up(store: Store) -> None:
     assert ended == [True, True, True, True, False, False]
     assert deadly.tries == 4
     (problem,) = unread(store, 1)
-    assert (problem.trace_id, "ended 4 times" in problem.error) == (f"{2:032x}", True)
+    assert (problem.trace_id, "crashed 4 times" in problem.error) == (f"{2:032x}", True)
     assert {row["key"] for row in rows(store, conversation)} == {
         f"{n:032x}" for n in (1, 3, 4, 5, 6)
     }
