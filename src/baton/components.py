@@ -58,7 +58,7 @@ def get(name: str, default: str) -> str:
     """
     if are_examples(name):
         raise InputError(f"`{name}` is a choice of cases: ask for it by `baton.prompts.examples`")
-    return _asked_for(name, default, sys._getframe(1).f_code.co_filename)
+    return _requested(name, default, sys._getframe(1).f_code.co_filename)
 
 
 def examples(name: str, default: str) -> list[Example]:
@@ -77,7 +77,7 @@ def examples(name: str, default: str) -> list[Example]:
     if not are_examples(name):
         raise InputError(f"`{name}` is one text: ask for it by `baton.prompts.get`")
     file = sys._getframe(1).f_code.co_filename
-    return read_examples(_asked_for(name, chosen(default, Path(file).parent), file))
+    return read_examples(_requested(name, chosen(default, Path(file).parent), file))
 
 
 def are_examples(name: str) -> bool:
@@ -113,7 +113,7 @@ def read_examples(text: str) -> list[Example]:
         raise InputError(message) from None
 
 
-def _asked_for(name: str, default: str, file: str) -> str:
+def _requested(name: str, default: str, file: str) -> str:
     """Return the current text of a component, and record that a file requests it."""
     _ASKED[check_name(name)] = default, file
     of_request = _OF_REQUEST.get()

@@ -363,11 +363,11 @@ def _check_together(stated: Mapping[str, Any]) -> None:
             f"{option('apply')} writes files and {option('branch')} leaves them: give one of them"
         )
     if stated["dry_run"] and writing != NOTHING:
-        (name, *_) = _given("writing", writing, NOTHING)
+        (name, *_) = _stated("writing", writing, NOTHING)
         raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
     if stated["finished"] is None and stated["rubric"] is not None:
         for name, parameter in inspect.signature(improve_command).parameters.items():
-            for each in () if name == "words" else _given(name, stated[name], parameter.default):
+            for each in () if name == "words" else _stated(name, stated[name], parameter.default):
                 if each not in _OF_RUBRIC:
                     raise InputError(
                         f"{option(each)} has no place beside {option('rubric')}, which plays no "
@@ -381,18 +381,18 @@ def _check_together(stated: Mapping[str, Any]) -> None:
             f"{option('finished')} out"
         )
     for name, parameter in inspect.signature(improve_command).parameters.items():
-        for each in _given(name, stated[name], parameter.default):
+        for each in _stated(name, stated[name], parameter.default):
             if name not in (*_OF_FINISHED, "words") and each not in _OF_FINISHED:
                 raise InputError(
                     f"{option(each)} has no place beside {option('finished')}, which plays nothing"
                 )
 
 
-def _given(name: str, value: Any, default: Any) -> Iterator[str]:
+def _stated(name: str, value: Any, default: Any) -> Iterator[str]:
     """Name the options that differ from their defaults, also those inside groups."""
     if is_dataclass(default):
         for field in fields(default):
-            yield from _given(field.name, getattr(value, field.name), getattr(default, field.name))
+            yield from _stated(field.name, getattr(value, field.name), getattr(default, field.name))
     elif value != default:
         yield name
 

@@ -52,7 +52,7 @@ def init_command(
     force
         Overwrite existing files.
     """
-    words = (_asked(_AGENT, agent), _asked(_MESSAGE, message), _asked(_CI, ci))
+    words = (_answer_to(_AGENT, agent), _answer_to(_MESSAGE, message), _answer_to(_CI, ci))
     # What agents print is not part of this output.
     with redirect_stdout(sys.stderr):
         started = init(*words, force=force)
@@ -67,7 +67,7 @@ def init_command(
     return 0
 
 
-def _asked(question: _Question, given: str | None) -> str:
+def _answer_to(question: _Question, given: str | None) -> str:
     """Return what was given, else ask; raises InputError if there is no terminal."""
     if given is not None:
         if not given.strip():

@@ -45,9 +45,9 @@ def watch_command(
     """
 
     def play(agent: Sequence[str], datasets: Sequence[str]) -> int:
-        words = [*agent, *_given("--dataset", datasets), *_given("--trust", trust)]
-        words += _given("--config", [] if config is None else [config])
-        return _evaluate([*words, *_given("-k", [] if keyword is None else [keyword])])
+        words = [*agent, *_as_words("--dataset", datasets), *_as_words("--trust", trust)]
+        words += _as_words("--config", [] if config is None else [config])
+        return _evaluate([*words, *_as_words("-k", [] if keyword is None else [keyword])])
 
     return watch(
         target,
@@ -60,7 +60,7 @@ def watch_command(
     )
 
 
-def _given(flag: str, values: Sequence[object]) -> list[str]:
+def _as_words(flag: str, values: Sequence[object]) -> list[str]:
     return [word for value in values for word in (flag, str(value))]
 
 

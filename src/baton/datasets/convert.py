@@ -368,12 +368,13 @@ def _is_judge_llm(case: dict[str, Any]) -> bool:
     """Tell whether judge-llm knows every field of a case."""
     return (
         "conversation" in case
-        and _said(case) <= _JUDGE_LLM[""]
+        and _stated_keys(case) <= _JUDGE_LLM[""]
         and all(
-            _said(turn) <= _JUDGE_LLM["turn"]
-            and _said(_data(turn)) <= _JUDGE_LLM["data"]
+            _stated_keys(turn) <= _JUDGE_LLM["turn"]
+            and _stated_keys(_data(turn)) <= _JUDGE_LLM["data"]
             and all(
-                _said(use) <= _JUDGE_LLM["tool_use"] for use in _data(turn).get("tool_uses") or ()
+                _stated_keys(use) <= _JUDGE_LLM["tool_use"]
+                for use in _data(turn).get("tool_uses") or ()
             )
             and all(isinstance(r, dict) for r in _data(turn).get("intermediate_responses") or ())
             for turn in _turns(case)
@@ -381,7 +382,7 @@ def _is_judge_llm(case: dict[str, Any]) -> bool:
     )
 
 
-def _said(node: dict[str, Any]) -> set[str]:
+def _stated_keys(node: dict[str, Any]) -> set[str]:
     return {key for key, value in node.items() if value is not None}
 
 

@@ -37,11 +37,11 @@ def draft_case(trace: Trace) -> dict[str, Any]:
     session = {name: begins[name] for name in ("app", "user") if begins.get(name)}
     case |= {"session": session} if session else {}
     case |= {"state": begins["state"]} if begins.get("state") else {}
-    asked: list[str] = []
+    questions: list[str] = []
     turns = []
     for turn in trace.turns:
-        asked += _facts(turn.input.plain() if turn.input else "")
-        turns.append(_turn(trace, turn, asked))
+        questions += _facts(turn.input.plain() if turn.input else "")
+        turns.append(_turn(trace, turn, questions))
     return case | (turns[0] if len(turns) == 1 else {"turns": turns})
 
 

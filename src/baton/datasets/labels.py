@@ -72,7 +72,7 @@ class LabelLine(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown
     origin: str | None = None
 
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.value, self.label, self.score)) != 1:
+        if sum(one_value is not None for one_value in (self.value, self.label, self.score)) != 1:
             raise ValueError("a line has one `value` (or one `label` or `score`)")
         if self.dispatch is not None and self.subject is not None:
             raise ValueError("`dispatch` and `subject` both say what is labelled: give one")

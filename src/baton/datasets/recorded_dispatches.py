@@ -248,7 +248,11 @@ def _context(
     record: Trace, turn: Turn, sender: AgentRun | None, dispatch: Dispatch
 ) -> list[Message]:
     """Return what the sender had before its dispatch, oldest first."""
-    before = [] if sender is None else _said(record, sender, dispatch_view(record, dispatch).before)
+    before = (
+        []
+        if sender is None
+        else _messages_of(record, sender, dispatch_view(record, dispatch).before)
+    )
     starts = [] if sender is None else [index_of(record).dispatches[i] for i in sender.started_by]
     alone = any(each.kind == "delegate" for each in starts) or (
         sender is not None and known(record, sender, "context") and not sender.context
@@ -283,7 +287,7 @@ def _of_turn(record: Trace, turn: Turn) -> list[Message]:
 
 
 def _of_run(record: Trace, run: AgentRun) -> list[Message]:
-    messages = _said(record, run, run.steps)
+    messages = _messages_of(record, run, run.steps)
     if not messages and run.output:
         messages.append(Message(role="agent", agent=run.agent, text=run.output.plain()))
     return messages
@@ -293,7 +297,7 @@ def _user(content: Content | None) -> list[Message]:
     return [] if not content else [Message(role="user", text=content.plain())]
 
 
-def _said(record: Trace, run: AgentRun, steps: Sequence[Step]) -> list[Message]:
+def _messages_of(record: Trace, run: AgentRun, steps: Sequence[Step]) -> list[Message]:
     """Return steps as messages: a text with the calls that follow it; parallel calls are together.
 
     Two calls are from one answer of the model if their times show it, or if their dispatches have
@@ -398,8 +402,8 @@ def _child(record: Trace, dispatch: Dispatch) -> MadeRun | None:
         return None
     runs = dispatched_runs(record, [dispatch])
     return MadeRun(
-        said=[message for run in runs for message in _said(record, run, run.steps)],
-        given=None if first.context is None else [*_given(record, first)],
+        said=[message for run in runs for message in _messages_of(record, run, run.steps)],
+        given=None if first.context is None else [*_context_texts(record, first)],
         tools_offered=first.tools_offered,
         output=first.output,
         status=first.status,
@@ -408,7 +412,7 @@ def _child(record: Trace, dispatch: Dispatch) -> MadeRun | None:
     )
 
 
-def _given(record: Trace, run: AgentRun) -> Iterator[str]:
+def _context_texts(record: Trace, run: AgentRun) -> Iterator[str]:
     sayings = index_of(record).sayings
     for ref in run.context or ():
         saying = None if ref.id is None else sayings.get(ref.id)
@@ -439,7 +443,7 @@ def _next(record: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[Me
     messages: list[Message] = []
     for run in index_of(record).runs.values():
         mine = [step for step in run.steps if step.id in after]
-        messages += _said(record, run, mine) if mine else []
+        messages += _messages_of(record, run, mine) if mine else []
     return messages
 
 

@@ -57,7 +57,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
     turn = ExpectedTurn(
         input=_content(wire.input),
         interactions=[
-            ExpectedVisit(agent=each.node_name, after=each.dependencies, says=_says(each))
+            ExpectedVisit(agent=each.node_name, after=each.dependencies, says=_message_texts(each))
             for each in wire.expected_interactions or ()
         ]
         or None,
@@ -120,7 +120,7 @@ def strands_case(document: Document, extra_keys: list[ExtraKey], names: Known) -
     )
 
 
-def _says(wire: ExpectedInteraction) -> list[str] | None:
+def _message_texts(wire: ExpectedInteraction) -> list[str] | None:
     """Return the texts of messages: the SDK writes a list, the accelerator a single text."""
     messages = [wire.messages] if isinstance(wire.messages, str) else wire.messages or []
     texts = [text for message in messages for text in _texts(message)]

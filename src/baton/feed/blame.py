@@ -255,12 +255,12 @@ def _suspect(
         steps = said[-1:]
     elif steps:
         agent = places[steps[0]].run.agent
-    found = next(iter([*steps, *runs]), None)
-    if found is None or agent is None:
+    suspected = next(iter([*steps, *runs]), None)
+    if suspected is None or agent is None:
         return None
     return Suspect(
         agent=agent,
-        step=found,
+        step=suspected,
         fault=failure.fault or subtype.name,
         says=failure.says,
         dispatch=failure.dispatch,

@@ -280,11 +280,11 @@ def _read(concluded: Mapping[str, Any], lookup: Lookup) -> dict[str, Any]:
     def kept(value: Mapping[str, Any]) -> Statement | None:
         nonlocal removed
         quotes = [lookup.quote(each["step"], each["text"]) for each in value["quotes"]]
-        found = [each for each in quotes if each is not None]
-        if not found or len(found) < len(quotes):
+        valid_quotes = [each for each in quotes if each is not None]
+        if not valid_quotes or len(valid_quotes) < len(quotes):
             removed += 1
             return None
-        return Statement(says=value["says"], quotes=found)
+        return Statement(says=value["says"], quotes=valid_quotes)
 
     entry = kept(concluded["entry"])
     subtype = subtype_named(concluded["subtype"]) if entry is not None else None

@@ -166,12 +166,14 @@ class Lookup:
                 label for label, line in self._of(f"m{place}").items() if line.id in member.evidence
             ]
             marked = f"; it points at {', '.join(steps[:5])}" if steps else ""
-            lines.append(f"m{place}: {self._asked(trace)}; failed: {_short(member.says)}{marked}")
+            lines.append(
+                f"m{place}: {self._summary_of(trace)}; failed: {_short(member.says)}{marked}"
+            )
         for place, trace in sorted(self.shelf.twins.items()):
-            lines.append(f"p{place + 1}, which passes: {self._asked(trace)}")
+            lines.append(f"p{place + 1}, which passes: {self._summary_of(trace)}")
         return "\n".join(lines)[:_MOST]
 
-    def _asked(self, trace: Trace) -> str:
+    def _summary_of(self, trace: Trace) -> str:
         request = next((turn.input for turn in trace.turns if turn.input is not None), None)
         runs = [run.agent for turn in trace.turns for run in turn.runs]
         return (

@@ -465,7 +465,7 @@ def _hit(check: Check, event: Event) -> str | None:
         held = json_in(Content(text=text))
         wrong = "it holds no JSON" if held is msgspec.UNSET else check.fits(held)
         return None if wrong is None else f"does not fit the schema ({wrong[:200]})"
-    return _found(check, event)
+    return _finding_of(check, event)
 
 
 def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None, str | None]:
@@ -480,7 +480,7 @@ def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None,
     return f"parts of the answer of {_called(event.to)} were replaced by tags", changed
 
 
-def _found(check: Check, event: Event) -> str | None:
+def _finding_of(check: Check, event: Event) -> str | None:
     """Run a finding on the whole dispatch of an answer."""
     from .answers import ask_function, ask_rubric, find
 

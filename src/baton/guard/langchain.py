@@ -102,7 +102,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
         if place is None:
             return handler(request)
         try:
-            with calling(self._guard, place, **_asked(request)) as call:
+            with calling(self._guard, place, **_called_tool(request)) as call:
                 return self._read(call, request, handler(request))
         except RefusedError as refused:
             return _refused(request, refused)
@@ -113,7 +113,7 @@ class GuardMiddleware(AgentMiddleware[_State, Any, Any]):  # type: ignore[misc]
         if place is None:
             return await handler(request)
         try:
-            with calling(self._guard, place, **_asked(request)) as call:
+            with calling(self._guard, place, **_called_tool(request)) as call:
                 answer = await handler(request)
                 return await self._guard.later(self._read, call, request, answer)
         except RefusedError as refused:
@@ -137,7 +137,7 @@ def _place(state: Any) -> Place | None:
     return None if held is None else msgspec.convert(held, Place)
 
 
-def _asked(request: Any) -> dict[str, Any]:
+def _called_tool(request: Any) -> dict[str, Any]:
     """Return the tool call, and its receiving agent if the tool's function shows it."""
     name, arguments = request.tool_call["name"], request.tool_call["args"]
     tool = request.tool

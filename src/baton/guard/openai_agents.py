@@ -84,7 +84,7 @@ class _Guarded:
             request = context.turn_input
             shared = isinstance(request, list) and len(request) > 1
             run.places[agent.name] = begin_run(
-                self.guard, agent.name, _said(request), shared=shared
+                self.guard, agent.name, _prompt_of(request), shared=shared
             )
         while len(self._runs) > _KEPT:
             self._runs.popitem(last=False)
@@ -224,7 +224,7 @@ class _Hooks(AgentHooks[Any]):  # type: ignore[misc]
             await self._own.on_tool_end(*args, **named)
 
 
-def _said(items: Any) -> str | None:
+def _prompt_of(items: Any) -> str | None:
     """Return an agent's prompt: the last text of its input."""
     last = items[-1] if isinstance(items, list) and items else items
     content = last.get("content") if isinstance(last, dict) else last

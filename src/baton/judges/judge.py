@@ -220,19 +220,19 @@ class LlmJudge:
         """Call a model, and once more if its answer is not valid."""
         network, settings, budget = self._shared.here.network, self.settings, self._budget
         prompt = prompt_for(request)
-        said = await network.send(endpoint, settings, prompt, budget, bill)
+        reply = await network.send(endpoint, settings, prompt, budget, bill)
         try:
-            value = read_verdict(said, request.schema, prompt.canary)
+            value = read_verdict(reply, request.schema, prompt.canary)
         except AnswerError as invalid:
             prompt = prompt_for(request, invalid.message)
-            said = await network.send(endpoint, settings, prompt, budget, bill)
+            reply = await network.send(endpoint, settings, prompt, budget, bill)
             try:
-                value = read_verdict(said, request.schema, prompt.canary)
+                value = read_verdict(reply, request.schema, prompt.canary)
             except AnswerError as still:
                 raise CallError(still.kind, f"{still.message} (asked twice)") from still
         return JudgeResponse(
             value=value,
-            model=said.model,
+            model=reply.model,
             requests=bill.requests,
             input_tokens=bill.input_tokens,
             output_tokens=bill.output_tokens,

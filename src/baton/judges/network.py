@@ -354,14 +354,14 @@ class Network:
                 cost: float | None = 0.0
                 start = now()
                 try:
-                    said = await client.send(prompt)
-                    cost = self._costs.of_answer(endpoint, said)
+                    reply = await client.send(prompt)
+                    cost = self._costs.of_answer(endpoint, reply)
                 finally:
                     bill.seconds += now() - start
                     budget.settle(estimate, cost)
-                bill.add(said, cost)
-                turn.used(said.read_tokens + said.output_tokens)
-                return said
+                bill.add(reply, cost)
+                turn.used(reply.read_tokens + reply.output_tokens)
+                return reply
 
         return await pace.persist(once, settings.retries)
 

@@ -577,7 +577,7 @@ def is_named_secret(name: Any, value: Any) -> bool:
         isinstance(value, str)
         and isinstance(name, str)
         and _is_secret_name(name)
-        and not _says_nothing(value)
+        and not _is_placeholder(value)
         and (not any(letter.isspace() for letter in value) or name.lower().endswith("cookie"))
     )
 
@@ -627,7 +627,7 @@ def _named(text: str) -> Iterator[tuple[int, int]]:
         # A sentence may end after a value: `PASSWORD=hunter2-x9.`
         value = match["secret"] if quoted else match["secret"].rstrip(".:!?")
         loud = name.isupper() and "=" in match["sep"]
-        if not _is_secret_name(name) or _says_nothing(value):
+        if not _is_secret_name(name) or _is_placeholder(value):
             continue
         mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
         if loud or quoted or (mixed and len(value) >= 6 and "." not in value):
@@ -640,7 +640,7 @@ def _is_secret_name(name: str) -> bool:
     )
 
 
-def _says_nothing(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     """Tell whether a value is a placeholder, a variable, or already has a tag."""
     return (
         len(value) < 4
@@ -681,7 +681,7 @@ _RULES: dict[str, tuple[tuple[str, Rule], ...]] = {
     ),
     "cookies": (("key", _whole(_COOKIE, _is_real)),),
     "passwords": (
-        ("key", _whole(_IN_URL, lambda value: not _says_nothing(value))),
+        ("key", _whole(_IN_URL, lambda value: not _is_placeholder(value))),
         ("key", _named),
     ),
     "email": (("email", _whole(_EMAIL)),),

@@ -336,8 +336,8 @@ def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
         steps += run.steps
 
     def places(ids: Iterable[str]) -> list[int]:
-        found = (each for id_ in ids for each in index.steps_about.get(id_, ()))
-        return sorted(begins[run_id] + at for run_id, at in found if run_id in begins)
+        steps = (each for id_ in ids for each in index.steps_about.get(id_, ()))
+        return sorted(begins[run_id] + at for run_id, at in steps if run_id in begins)
 
     own, together = places([dispatch.id]), places(group)
     start = _start(steps, own)

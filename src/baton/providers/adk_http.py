@@ -75,14 +75,14 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         Raises:
             ProviderError: there are none, and the server has no plug-in.
         """
-        return dict(self._prompts.texts) or (await self._told()).texts
+        return dict(self._prompts.texts) or (await self._plugin_answer()).texts
 
     async def tools(self) -> set[str]:
         """Return the names of tools, also those from the plug-in; raises ProviderError."""
         known = await super().tools()
-        return known if self._prompts.texts else {*known, *(await self._told()).tools}
+        return known if self._prompts.texts else {*known, *(await self._plugin_answer()).tools}
 
-    async def _told(self) -> Reply:
+    async def _plugin_answer(self) -> Reply:
         from baton.providers.adk_plugged import PluggedServer, nobody
 
         if self._shared is None:

@@ -95,7 +95,7 @@ def credentials(
     parts = _parts(options.endpoint_url)
     username = options.username or _plain(parts.username)
     password = options.password or _plain(parts.password)
-    kind = options.auth_type or _told_by(options.api_key, username)
+    kind = options.auth_type or _auth_type(options.api_key, username)
     # Headers that cannot be sent are refused, and those that the credentials are sent in.
     taken = {"none": "", "api_key": options.auth_header.lower()}.get(kind, "authorization")
     for name, value in options.headers.items():
@@ -135,7 +135,7 @@ def _parts(endpoint_url: str) -> SplitResult:
     return parts
 
 
-def _told_by(api_key: str | None, username: str | None) -> AuthType:
+def _auth_type(api_key: str | None, username: str | None) -> AuthType:
     if api_key is not None and username is None:
         return "bearer"
     return "basic" if username is not None else "none"

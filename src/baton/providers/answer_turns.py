@@ -57,16 +57,16 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
         ProviderError: the sender of one is none of the turn's agents, or the receiver is the one
             that opens the turn.
     """
-    for number, said in enumerate(stated, 1):
-        untold = [name for name in ("prompt", "result") if getattr(said, name) is msgspec.UNSET]
+    for number, one in enumerate(stated, 1):
+        untold = [name for name in ("prompt", "result") if getattr(one, name) is msgspec.UNSET]
         dispatch = Dispatch(
             id=f"{turn.id}-dispatch{number}",
-            kind=said.kind,
-            from_agent=said.sender,
-            to_agent=said.to,
-            prompt=None if said.prompt is msgspec.UNSET else Content.of(said.prompt),
-            result=None if said.result is msgspec.UNSET else Content.of(said.result),
-            error=said.error,
+            kind=one.kind,
+            from_agent=one.sender,
+            to_agent=one.to,
+            prompt=None if one.prompt is msgspec.UNSET else Content.of(one.prompt),
+            result=None if one.result is msgspec.UNSET else Content.of(one.result),
+            error=one.error,
             unknown=[*_NOT_TOLD, *untold],
         )
         turn.dispatches.append(dispatch)
@@ -74,7 +74,7 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
             _place(turn, dispatch, number)
         else:
             dispatch.unknown += ["from_run", "runs", "depth"]
-            dispatch.status = "failed" if said.error is not None else "unknown"
+            dispatch.status = "failed" if one.error is not None else "unknown"
 
 
 def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:

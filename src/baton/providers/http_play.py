@@ -204,7 +204,7 @@ class Player:
             hooks.grew(lambda: so_far(body()))
 
         try:
-            stated = await self._asked(session, index, tell)
+            stated = await self._stated_turn(session, index, tell)
         except asyncio.CancelledError as error:
             body = error.body if isinstance(error, BodyCancelled) else None
             self._add(index, sent, self._partly(session, body, index, ENDED))
@@ -224,7 +224,7 @@ class Player:
             {"role": "assistant", "content": text},
         ]
 
-    async def _asked(
+    async def _stated_turn(
         self, session: _Session, index: int, watch: Callable[[Callable[[], Body]], None]
     ) -> Stated:
         """Send the message and read the answer; raises any error that can end a turn."""

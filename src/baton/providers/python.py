@@ -98,7 +98,7 @@ class Python(ConfiguredProvider[PythonOptions]):
                 workers="process" if options.workers == "process" else None,
                 instrumentors=None,
             )
-            is_told, self.notice = _told_by_spans(options, around)
+            is_told, self.notice = _recorded_by_spans(options, around)
             options = msgspec.structs.replace(options, instrument=True) if is_told else plain
         if not options.instrument and options.workers != "process" and not changed:
             super().__init__(options, around)
@@ -135,7 +135,7 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     async def components(self) -> dict[str, str]:
         """Return the texts that can be changed."""
-        return (await self._told()).texts
+        return (await self._changeable()).texts
 
     def text_places(self, component: str) -> list[Path]:
         """Return the file that `prompts:` names, or the program's folder."""
@@ -143,9 +143,9 @@ class Python(ConfiguredProvider[PythonOptions]):
 
     async def tools(self) -> set[str]:
         """Return the names of tools in definitions and in the program."""
-        return {*await super().tools(), *(await self._told()).tools}
+        return {*await super().tools(), *(await self._changeable()).tools}
 
-    async def _told(self) -> Told:
+    async def _changeable(self) -> Told:
         if self._driver is not None:
             return await self._driver.tell()
         return Told(self._program.components(), sorted(self._program.tools()))
@@ -416,7 +416,9 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
     return Pool(setup)
 
 
-def _told_by_spans(options: PythonOptions, around: Surroundings | None) -> tuple[bool, str | None]:
+def _recorded_by_spans(
+    options: PythonOptions, around: Surroundings | None
+) -> tuple[bool, str | None]:
     """Return whether spans will record what an agent does, and what is missing if they cannot.
 
     A function can do anything and can itself return what its agents did. So only an object of a

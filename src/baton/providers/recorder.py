@@ -209,7 +209,7 @@ def record_agent(
         id=turn.new_id("run"),
         agent=name,
         input=Content.of(_plain(input)),
-        context=None if context is None else [_given(turn.turn, each) for each in context],
+        context=None if context is None else [_reference(turn.turn, each) for each in context],
         started=time.time(),
         unknown=list(_NOT_TOLD),
     )
@@ -538,7 +538,7 @@ def _settle(turn: Turn, dispatch: Dispatch, handed: RecordedDispatch) -> None:
         dispatch.unknown.append("runs")
 
 
-def _given(turn: Turn, value: Any) -> Ref:
+def _reference(turn: Turn, value: Any) -> Ref:
     """Return a reference to the message or answer that equals a value; else hold its text."""
     content = Content.of(_plain(value))
     if content is not None and content == turn.input:

@@ -214,8 +214,8 @@ def _not_live(mode: Mode | None) -> Mode | None:
 def states_something(case: Case) -> bool:
     """Tell whether a case states expectations; a message and how it is sent are none."""
     bare = ExpectedTurn(input=Content())
-    given = ("input", "new_session", "restart")
-    names = [name for name in ExpectedTurn.__struct_fields__ if name not in given]
+    always_stated = ("input", "new_session", "restart")
+    names = [name for name in ExpectedTurn.__struct_fields__ if name not in always_stated]
     stated = any(getattr(turn, n) != getattr(bare, n) for turn in case.turns for n in names)
     return stated or case.final_state is not None or bool(case.rubrics or case.evaluators)
 

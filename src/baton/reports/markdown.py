@@ -38,7 +38,7 @@ def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
         if left or shown == MOST_CASES:
             left += len(rows)
             continue
-        for result, times in alike_repeats(evaluation, rows, _said):
+        for result, times in alike_repeats(evaluation, rows, _case_text):
             case = "".join(f"{line}\n" for line in _case(result, header, times))
             title = "" if shown else "\n### Cases that did not pass\n\n"
             room -= len((title + case).encode())
@@ -124,10 +124,10 @@ def _case(result: CaseResult, header: Header, times: int) -> Iterator[str]:
     place = place_of(result)
     where = "" if place is None else f" {code(':'.join(str(p) for p in place if p), 200)}"
     yield f"- {name}{repeat}{where}"
-    yield from (f"  - {line}" for line in _said(result))
+    yield from (f"  - {line}" for line in _case_text(result))
 
 
-def _said(result: CaseResult) -> list[str]:
+def _case_text(result: CaseResult) -> list[str]:
     """Return the text about a case below its name."""
     return [*([code(result.error)] if result.error else []), *_scores(result)]
 

@@ -493,7 +493,7 @@ def _change(
         open_one = open_one.order_by(alert.c.id.desc()).limit(1)
         number, opened = connection.execute(open_one).one()
         closed = now
-    figure, limit, said = condition.said(agent, watch)
+    figure, limit, statement = condition.said(agent, watch)
     message = Message(
         event="alert.opened" if watch.is_open else "alert.closed",
         alert=number,
@@ -508,7 +508,7 @@ def _change(
         limit=limit,
         opened=_rfc3339(opened),
         closed=None if closed is None else _rfc3339(closed),
-        text=f"{said} (rule: {rule.name})",
+        text=f"{statement} (rule: {rule.name})",
     )
     change = update(alert).where(alert.c.project == project, alert.c.id == number)
     connection.execute(change.values(closed=closed, message=message.text))
@@ -815,8 +815,8 @@ async def issue_with(client: Client, github: GithubSpec, mark: str | None) -> in
     is not as documented.
     """
     latest = f"{github_issues(github)}?state=all&sort=created&direction=desc"
-    found = await _with_mark(client, latest, mark)
-    number = None if found is None else found.get("number")
+    with_mark = await _with_mark(client, latest, mark)
+    number = None if with_mark is None else with_mark.get("number")
     return number if isinstance(number, int) else None
 
 

@@ -123,7 +123,7 @@ class ApiState(NamedTuple):
     guards: guards.GuardStores = guards.GuardStores(Path(Settings().folder))
 
 
-def _said(text: str, **limits: Any) -> Any:
+def _described(text: str, **limits: Any) -> Any:
     return msgspec.Meta(description=text, **limits)
 
 
@@ -132,99 +132,101 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class _Project(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     project: Annotated[
-        str | None, _said("The project; that of the key, or `default`, when left out.")
+        str | None, _described("The project; that of the key, or `default`, when left out.")
     ] = None
 
 
 class _Range(_Project, kw_only=True):
-    since: Annotated[Time | None, _said("From this time on, RFC 3339.")] = None
-    until: Annotated[Time | None, _said("Before this time, RFC 3339.")] = None
+    since: Annotated[Time | None, _described("From this time on, RFC 3339.")] = None
+    until: Annotated[Time | None, _described("Before this time, RFC 3339.")] = None
 
 
 class _List(_Range, kw_only=True):
-    limit: Annotated[int, _said("Rows of a page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _said("`next` of the page before.")] = None
+    limit: Annotated[int, _described("Rows of a page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _described("`next` of the page before.")] = None
     filter: Annotated[
-        str | None, _said("A filter over the fields below: `to:refund-* depth:>=2`.")
+        str | None, _described("A filter over the fields below: `to:refund-* depth:>=2`.")
     ] = None
 
 
 class _Exports(_List, kw_only=True):
     last: Annotated[
-        str | None, _said("Up to this conversation: `last` of a part of `/rows/parts`.")
+        str | None, _described("Up to this conversation: `last` of a part of `/rows/parts`.")
     ] = None
 
 
 class _Conversations(_List, kw_only=True):
     text: Annotated[
         Annotated[str, msgspec.Meta(min_length=2, max_length=200)] | None,
-        _said("What users, agents or tools said, in capitals or not."),
+        _described("What users, agents or tools said, in capitals or not."),
     ] = None
 
 
 class _Scores(_List, kw_only=True):
     every_version: Annotated[
-        bool, _said("Those of earlier versions of a conversation and replaced ones, too.")
+        bool, _described("Those of earlier versions of a conversation and replaced ones, too.")
     ] = False
 
 
 class _Issues(_List, kw_only=True):
-    all: Annotated[bool, _said("Muted and fixed ones, too.")] = False
+    all: Annotated[bool, _described("Muted and fixed ones, too.")] = False
     order: Annotated[
-        Order, _said("The most frequent first, or those whose last failure is the newest.")
+        Order, _described("The most frequent first, or those whose last failure is the newest.")
     ] = "count"
 
 
 class _Labels(_Project, kw_only=True):
-    limit: Annotated[int, _said("Rows of a page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _said("`next` of the page before.")] = None
-    conversation_id: Annotated[int | None, _said("Those of one conversation.")] = None
-    rubric: Annotated[str | None, _said("Those by one rubric.")] = None
+    limit: Annotated[int, _described("Rows of a page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _described("`next` of the page before.")] = None
+    conversation_id: Annotated[int | None, _described("Those of one conversation.")] = None
+    rubric: Annotated[str | None, _described("Those by one rubric.")] = None
 
 
 class _Agent(_Project, kw_only=True):
-    agent: Annotated[str, _said("The name of the agent.")]
+    agent: Annotated[str, _described("The name of the agent.")]
 
 
 class _Axes(_Range, kw_only=True):
-    agent: Annotated[str, _said("The name of the agent.")]
-    interval: Annotated[Interval, _said("How long a step is.")] = "day"
+    agent: Annotated[str, _described("The name of the agent.")]
+    interval: Annotated[Interval, _described("How long a step is.")] = "day"
 
 
 class _Rubrics(_Project, kw_only=True):
-    name: Annotated[str | None, _said("One rubric, also of those that come with Baton.")] = None
+    name: Annotated[str | None, _described("One rubric, also of those that come with Baton.")] = (
+        None
+    )
 
 
 class _Review(_Project, kw_only=True):
-    rubric: Annotated[str, _said("The rubric to label by.")]
-    filter: Annotated[str | None, _said("A filter over dispatches: `to:refund-* depth:>=2`.")] = (
-        None
-    )
+    rubric: Annotated[str, _described("The rubric to label by.")]
+    filter: Annotated[
+        str | None, _described("A filter over dispatches: `to:refund-* depth:>=2`.")
+    ] = None
     why: Annotated[
         str | None,
-        _said(f"Reasons, with commas between them, of {', '.join(WHYS)}; all when left out."),
+        _described(f"Reasons, with commas between them, of {', '.join(WHYS)}; all when left out."),
     ] = None
     share: Annotated[
-        float, _said("How much is sampled of what nothing else speaks for.", gt=0, le=1)
+        float, _described("How much is sampled of what nothing else speaks for.", gt=0, le=1)
     ] = 0.1
-    people: Annotated[int, _said("How many people label each dispatch.", ge=1, le=9)] = 1
-    by: Annotated[str | None, _said("Who asks, where it is not who has the key.")] = None
-    limit: Annotated[int, _said("Dispatches of the list.", ge=1, le=MOST)] = 50
+    people: Annotated[int, _described("How many people label each dispatch.", ge=1, le=9)] = 1
+    by: Annotated[str | None, _described("Who asks, where it is not who has the key.")] = None
+    limit: Annotated[int, _described("Dispatches of the list.", ge=1, le=MOST)] = 50
 
 
 class _Trends(_Range, kw_only=True):
-    interval: Annotated[Interval, _said("How long a step is.")] = "day"
+    interval: Annotated[Interval, _described("How long a step is.")] = "day"
     evaluator: Annotated[
-        str | None, _said("Sums of its scores; of the dispatches themselves when left out.")
+        str | None, _described("Sums of its scores; of the dispatches themselves when left out.")
     ] = None
     from_agent: Annotated[
         str | None,
-        _said(
+        _described(
             "Dispatches of this agent.",
         ),
     ] = None
-    to_agent: Annotated[str | None, _said("Dispatches to this agent.")] = None
-    by_version: Annotated[bool, _said("Each version of the receiver by itself.")] = False
+    to_agent: Annotated[str | None, _described("Dispatches to this agent.")] = None
+    by_version: Annotated[bool, _described("Each version of the receiver by itself.")] = False
 
 
 class Call(NamedTuple):

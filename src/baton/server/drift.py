@@ -135,8 +135,8 @@ def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]
             rows = connection.scalars(query.order_by(score.c.id.desc()).limit(_NEWEST)).all()
         use = DistilledUse()
         for details in rows:
-            for said in distilled_uses(msgspec.json.decode(details)):
-                use.join(said)
+            for each_use in distilled_uses(msgspec.json.decode(details)):
+                use.join(each_use)
         since = drifting.get(each.evaluator)
         found.append(
             {

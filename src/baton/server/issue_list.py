@@ -336,7 +336,7 @@ def one_issue(
         NoIssue: there is none.
     """
     with store.read() as connection:
-        row = _found(connection, project, key)
+        row = _issue_row(connection, project, key)
         id_ = row["id"]
         query = select(issue_member).where(
             issue_member.c.project == project, issue_member.c.issue == id_
@@ -380,7 +380,7 @@ class NoIssue(InputError):  # noqa: N818 - says what is wrong
     """There is no issue with this key in the project."""
 
 
-def _found(connection: Connection, project: int, key: str) -> dict[str, Any]:
+def _issue_row(connection: Connection, project: int, key: str) -> dict[str, Any]:
     query = select(issue).where(issue.c.project == project, issue.c.key == key)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -464,7 +464,7 @@ def keep_progress(store: Store, caller: Caller, key: str, progress: Progress) ->
         NoIssue: there is no such issue.
     """
     with store.write() as connection:
-        row = _found(connection, caller.project, key)
+        row = _issue_row(connection, caller.project, key)
         kept = _progress(connection, caller.project, row["id"])
         for name in Progress.__struct_fields__:
             value = getattr(progress, name)
@@ -508,7 +508,7 @@ def change_state(
     now = time.time() if now is None else now
     by = person(caller, change.by)
     with store.write() as connection:
-        row = _found(connection, caller.project, key)
+        row = _issue_row(connection, caller.project, key)
         values: dict[str, Any] = {
             "state": change.state,
             "version": None if change.version is None else clean(change.version),

@@ -351,7 +351,7 @@ def follow_cases(store: Store, now: float) -> int:
         about = feed.Progress(issue=one, promotion=kept.promotion)
         runs = _runs(store, row.project, kept.promotion.at)
         with store.write() as connection:
-            marks = _said(connection, row.project, row.id, row.key)
+            marks = _marks_of(connection, row.project, row.id, row.key)
             for mark in marks_by_cases(about, runs, marks):
                 changed += _mark(connection, row.project, row.id, mark, now)
     return changed
@@ -380,7 +380,7 @@ def _runs(store: Store, project: int, since: float) -> list[Run]:
     return runs
 
 
-def _said(connection: Connection, project: int, id_: int, key: str) -> list[Mark]:
+def _marks_of(connection: Connection, project: int, id_: int, key: str) -> list[Mark]:
     """Return the states that people gave to an issue."""
     query = select(issue_event.c.at, issue_event.c.details).where(
         issue_event.c.project == project, issue_event.c.issue == id_, issue_event.c.kind == "state"

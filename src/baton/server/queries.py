@@ -224,8 +224,10 @@ class Condition:
             self.few = True
             self.all.append((own[0] if len(own) == 1 else tuple_(*own)).in_(rows))
         if counted > _FEW or more:
-            asked = [_by_no_index(each, table) for each in conditions]
-            there = select(*theirs).where(table.c.project == self._project, *same, *asked, *more)
+            terms_about = [_by_no_index(each, table) for each in conditions]
+            there = select(*theirs).where(
+                table.c.project == self._project, *same, *terms_about, *more
+            )
             self.all.append(exists(there))
 
     def of(self, column: ColumnElement[Any], term: Term, fields: Fields) -> ColumnElement[bool]:
@@ -395,18 +397,18 @@ def conversation_sums(
     with store.read() as connection:
         if since is None:
             sums = _summed(connection, project, chosen, most)
-            return _told(sums, more=sums["count"] > most)
+            return _conversation_sums(sums, more=sums["count"] > most)
         day = math.ceil(since / DAY) if since > 0 else NO_DAY
         kept = _kept_sums(connection, project, day)
         if not chosen.terms or day * DAY == since:
-            return _told(kept)
+            return _conversation_sums(kept)
         begun = Term(field="started", bounds=((Bound(">=", since), Bound("<", day * DAY)),))
         # By the index of lists: a time that is known is the one that they are ordered by.
         by_index = func.coalesce(conversation.c.started, conversation.c.seen)
         among = by_index >= since, by_index < day * DAY
         rest = _summed(connection, project, Filter(terms=(begun,)), most, among)
         sums = {name: kept[name] + rest[name] for name in kept}
-        return _told(sums, more=rest["count"] > most)
+        return _conversation_sums(sums, more=rest["count"] > most)
 
 
 def _only_since(chosen: Filter) -> float | None:
@@ -468,7 +470,7 @@ def _summed(
     return {name: row[name] or 0 for name in CONVERSATION_FIGURES}
 
 
-def _told(sums: Mapping[str, Any], *, more: bool = False) -> ConversationSums:
+def _conversation_sums(sums: Mapping[str, Any], *, more: bool = False) -> ConversationSums:
     def known(name: str, of: str) -> int | None:
         return int(sums[name]) if sums[of] else None
 
@@ -720,8 +722,8 @@ def dispatches_among(
     )
     with store.read() as connection:
         condition, _ = _of_dispatches(connection, project, chosen)
-        asked = [_by_no_index(each, dispatch) for each in condition.all]
-        rows = connection.execute(query.where(*asked)).mappings().all()
+        clauses = [_by_no_index(each, dispatch) for each in condition.all]
+        rows = connection.execute(query.where(*clauses)).mappings().all()
         return _dispatch_rows(connection, project, rows)
 
 

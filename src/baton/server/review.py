@@ -557,21 +557,27 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
     types = set(names_of(evaluator.shape))
     with store.read() as connection:
         every = queries.evaluators(connection, project)
-        asked = [name for name, type_ in every.items() if type_ in types]
-        if not asked:
+        wanted = [name for name, type_ in every.items() if type_ in types]
+        if not wanted:
             return [], []
         # Of others only what proves a fault says something.
         others = [name for name, type_ in every.items() if type_ not in types]
-        of_judges = [(name, status) for status in ("passed", "failed") for name in asked]
+        of_judges = [(name, status) for status in ("passed", "failed") for name in wanted]
         verdicts = [_newest_scores(project, *each) for each in of_judges]
         proven = [_newest_scores(project, name, "failed", proven=True) for name in others]
         # The database compares some thousands of scores: few of them differ.
-        said = union_all(*verdicts, *proven).subquery().c
+        verdict_rows = union_all(*verdicts, *proven).subquery().c
         differ = (
-            select(said.conversation, said.dispatch)
-            .group_by(said.conversation, said.dispatch)
-            .having(func.min(said.status) == "failed", func.max(said.status) == "passed")
-            .order_by(func.max(said.at).desc(), said.conversation.desc(), said.dispatch)
+            select(verdict_rows.conversation, verdict_rows.dispatch)
+            .group_by(verdict_rows.conversation, verdict_rows.dispatch)
+            .having(
+                func.min(verdict_rows.status) == "failed", func.max(verdict_rows.status) == "passed"
+            )
+            .order_by(
+                func.max(verdict_rows.at).desc(),
+                verdict_rows.conversation.desc(),
+                verdict_rows.dispatch,
+            )
         )
         differing = {(row.conversation, row.dispatch): None for row in connection.execute(differ)}
         whole = [_newest_scores(project, *each, details=True) for each in of_judges]

@@ -98,7 +98,7 @@ def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate 
         for planned in plan.evaluators_for(case.where):
             if not planned.needs_judge:
                 continue
-            for unit, samples, own in _asked(planned.for_case(case), judge.samples):
+            for unit, samples, own in _questions_of(planned.for_case(case), judge.samples):
                 stated = _stated(unit, case)
                 if stated is None:
                     assumed[unit] = None
@@ -119,7 +119,9 @@ def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate 
     )
 
 
-def _asked(evaluator: Evaluator, usual: int) -> Iterator[tuple[Unit, int, Mapping[str, Any]]]:
+def _questions_of(
+    evaluator: Evaluator, usual: int
+) -> Iterator[tuple[Unit, int, Mapping[str, Any]]]:
     """Yield the unit, the number of samples and own judge settings, for each model it asks."""
     if isinstance(evaluator, Judged):
         options, rubric = evaluator.options, evaluator.rubric
@@ -127,7 +129,7 @@ def _asked(evaluator: Evaluator, usual: int) -> Iterator[tuple[Unit, int, Mappin
         yield rubric.unit, own or usual, options.judge
     elif isinstance(evaluator, Panel):
         for member in evaluator.members:
-            yield from _asked(member, usual)
+            yield from _questions_of(member, usual)
     else:
         yield evaluator.unit, usual, {}
 
@@ -237,11 +239,11 @@ def _played(record: Trace, moment: DispatchCase) -> list[AgentRun]:
     if moment.form != "child":
         sender = index.runs.get(dispatch.from_run or "")
         return [] if sender is None else [sender]
-    due, found = list(dispatch.runs), dict[str, AgentRun]()
+    due, by_id = list(dispatch.runs), dict[str, AgentRun]()
     while due:
         run = index.runs.get(due.pop())
-        if run is not None and run.id not in found:
-            found[run.id] = run
+        if run is not None and run.id not in by_id:
+            by_id[run.id] = run
             made = [each for each in index.dispatches.values() if each.from_run == run.id]
             due += [id_ for each in made if each.kind != "return" for id_ in each.runs]
-    return list(found.values())
+    return list(by_id.values())

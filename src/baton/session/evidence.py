@@ -250,11 +250,11 @@ def is_about(label: Label, case: Case) -> bool:
 def with_labels(cases: Sequence[Case], labels: Sequence[Label]) -> Iterator[Case]:
     """Yield cases with people's labels on the dispatches that they were made from."""
     for case in cases:
-        own = {each.rubric: _said(each) for each in labels if is_about(each, case)}
+        own = {each.rubric: _label_text(each) for each in labels if is_about(each, case)}
         yield msgspec.structs.replace(case, labels={**own, **case.labels}) if own else case
 
 
-def _said(label: Label) -> str:
+def _label_text(label: Label) -> str:
     value = label.value if isinstance(label.value, str) else f"{label.value:g}"
     return f"{value}: {label.note}" if label.note else value
 

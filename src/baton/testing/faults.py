@@ -585,14 +585,14 @@ def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | No
         for step in run.steps
         if isinstance(step, ToolCall)
     }
-    deeds = [told for told, by in _DEEDS if not any(re.search(by, name) for name in names)]
+    deeds = [claim for claim, by in _DEEDS if not any(re.search(by, name) for name in names)]
     ends = list(_ends(made))
     if not deeds or not ends:
         return None
     turn, run = random.choice(ends)
-    told = random.choice(deeds)
-    _say_more(turn, run, told)
-    says = f"`{run.agent}` says {told!r}, and made no call for it"
+    claim = random.choice(deeds)
+    _say_more(turn, run, claim)
+    says = f"`{run.agent}` says {claim!r}, and made no call for it"
     return made, Seeded(kind="unsupported_claim", subject=[run.id], says=says)
 
 

@@ -69,7 +69,7 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
         try:
             return _suite(*stated.args, **stated.kwargs)
         except InputError as error:
-            wrong = _told(error)
+            wrong = _safe_message(error)
     # Outside the exception handlers, because pytest also shows the errors being handled.
     pytest.fail(f"the marker `baton`: {wrong}", pytrace=False)
 
@@ -105,7 +105,7 @@ class CaseFile(pytest.File):
         try:
             suite = self._suite()
         except InputError as error:
-            raise self.CollectError(_told(error)) from None
+            raise self.CollectError(_safe_message(error)) from None
         for place, case_id in enumerate(suite.dataset.ids):
             name = without_commands(visible_line(case_id))
             yield CaseItem.from_parent(self, name=name, suite=suite, place=place)
@@ -147,7 +147,7 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what went wrong with the case, without Baton's own traceback."""
         if isinstance(excinfo.value, CaseFailedError | InputError):
-            return _told(excinfo.value)
+            return _safe_message(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -156,7 +156,7 @@ class CaseItem(pytest.Item):
         return self.path, where - 1 if where else None, self.name
 
 
-def _told(error: BaseException) -> str:
+def _safe_message(error: BaseException) -> str:
     """Return the message of an error, made safe for the terminal and log that pytest prints to."""
     return without_commands(visible(str(error)))
 

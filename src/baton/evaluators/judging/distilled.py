@@ -291,10 +291,10 @@ def limits_of(
         end = size
         while end < len(ranked) and ranked[end].sure == ranked[size - 1].sure:
             end += 1
-        found = _answered(ranked[:end], shares, max_error, tests)
-        number = sum(limit.trials for limit in found.values())
+        answered = _answered(ranked[:end], shares, max_error, tests)
+        number = sum(limit.trials for limit in answered.values())
         if number > most:
-            best, most = found, number
+            best, most = answered, number
     return best
 
 

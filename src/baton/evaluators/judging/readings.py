@@ -77,10 +77,10 @@ def numbers_of(
     Then the facts of the sections, and what kind of statement each of them is
     (:func:`_facts_of`). Their names start with :data:`OF_FACTS`.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     sets = {each.name: _parts_of(each.text[:_READ], by_section[each.name]) for each in sections}
     for section in sections:
-        found[f"missing:{section.name}"] = float(section.missing)
+        numbers[f"missing:{section.name}"] = float(section.missing)
     for one, own in sets.items():
         for other, theirs in sets.items():
             if one == other:
@@ -90,25 +90,25 @@ def numbers_of(
                 share = len(parts & theirs[kind]) / len(parts) if parts else -1.0
                 name = f"{kind}:{one}>{other}"
                 # A linear term is too rigid: no overlap at all means more than half the overlap.
-                found[name] = math.sqrt(max(share, 0.0))
-                found[f"{name}=0"] = float(share == 0.0)
-                found[f"{name}>1/2"] = float(share > 0.5)
-    found.update(_shared_alone(sets))
+                numbers[name] = math.sqrt(max(share, 0.0))
+                numbers[f"{name}=0"] = float(share == 0.0)
+                numbers[f"{name}>1/2"] = float(share > 0.5)
+    numbers.update(_shared_alone(sets))
     for name, answer in answers.items():
-        found[f"clear:{name}"] = float(isinstance(answer, Clear))
-        found[f"untold:{name}"] = float(isinstance(answer, NotRecorded))
+        numbers[f"clear:{name}"] = float(isinstance(answer, Clear))
+        numbers[f"untold:{name}"] = float(isinstance(answer, NotRecorded))
         if isinstance(answer, Clear):
-            found[f"share:{name}"] = answer.share
+            numbers[f"share:{name}"] = answer.share
         kinds: dict[str, bool] = {}
         if not isinstance(answer, Clear | NotRecorded):
-            found[f"share:{name}"] = min(finding.share for finding in answer)
+            numbers[f"share:{name}"] = min(finding.share for finding in answer)
             for finding in answer:
                 kinds[finding.kind] = kinds.get(finding.kind, True) and finding.warning
         for kind in sorted(FINDINGS[name][1]) if name in FINDINGS else ():
-            found[f"found:{name}.{kind}"] = float(kind in kinds and not kinds[kind])
-            found[f"perhaps:{name}.{kind}"] = float(kinds.get(kind, False))
-    found.update(_facts_of({each.name: each.text[:_FACTS_READ] for each in sections}))
-    return found
+            numbers[f"found:{name}.{kind}"] = float(kind in kinds and not kinds[kind])
+            numbers[f"perhaps:{name}.{kind}"] = float(kinds.get(kind, False))
+    numbers.update(_facts_of({each.name: each.text[:_FACTS_READ] for each in sections}))
+    return numbers
 
 
 def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[str, float]:
@@ -118,7 +118,7 @@ def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[s
     result alone show that the result was read: `Friday` after `when is it free?`. Shares cover
     only content that no third section has. They are -1 if there is no such content.
     """
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     names = list(sets)
     for kind in _ALONE:
         for place, one in enumerate(names):
@@ -128,15 +128,15 @@ def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[s
                 )
                 own, theirs = sets[one][kind] - rest, sets[other][kind] - rest
                 both = len(own & theirs)
-                found[f"alone:{kind}:{one}&{other}"] = math.log1p(both)
-                found[f"alone:{kind}:{one}>{other}"] = both / len(own) if own else -1.0
-                found[f"alone:{kind}:{other}>{one}"] = both / len(theirs) if theirs else -1.0
+                numbers[f"alone:{kind}:{one}&{other}"] = math.log1p(both)
+                numbers[f"alone:{kind}:{one}>{other}"] = both / len(own) if own else -1.0
+                numbers[f"alone:{kind}:{other}>{one}"] = both / len(theirs) if theirs else -1.0
             others = frozenset[object]().union(
                 *(sets[other][kind] for other in names if other != one)
             )
             mine = sets[one][kind]
-            found[f"alone:{kind}:{one}"] = len(mine - others) / len(mine) if mine else -1.0
-    return found
+            numbers[f"alone:{kind}:{one}"] = len(mine - others) / len(mine) if mine else -1.0
+    return numbers
 
 
 _PARTS = ("words", "long", "facts", "rows")
@@ -187,7 +187,7 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
     from baton.findings.facts import HARD, read_part, weight
     from baton.findings.words import gives_verdict, is_negative, wants_verdict
 
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     bodies = {name: _body_of(text) for name, text in texts.items()}
     readings = {name: read_part(body) for name, body in bodies.items()}
     for one, reading in readings.items():
@@ -199,9 +199,9 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
         ]
         new = [fact for fact, held in zip(facts, holders, strict=True) if not held]
         hard = [fact for fact in new if fact.kind in HARD]
-        found[f"new:{one}"] = weight(new) / weight(facts) if facts else -1.0
-        found[f"new hard:{one}"] = math.log1p(len(hard))
-        found[f"new words:{one}"] = math.log1p(len(new) - len(hard))
+        numbers[f"new:{one}"] = weight(new) / weight(facts) if facts else -1.0
+        numbers[f"new hard:{one}"] = math.log1p(len(hard))
+        numbers[f"new words:{one}"] = math.log1p(len(new) - len(hard))
         for other in others:
             # What a third section has as well comes up anyway: the request, in most answers.
             own = [
@@ -213,10 +213,10 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
             own_hard = [is_shared for fact, is_shared in own if fact.kind in HARD]
             most = min(weight([fact for fact, _ in own]), _MOST_WEIGHT)
             pair = f"{one}>{other}"
-            found[f"held:{pair}"] = weight(shared) / most if own else -1.0
-            found[f"held weight:{pair}"] = math.log1p(weight(shared))
-            found[f"hard:{pair}"] = sum(own_hard) / len(own_hard) if own_hard else -1.0
-            found[f"hard number:{pair}"] = math.log1p(sum(own_hard))
+            numbers[f"held:{pair}"] = weight(shared) / most if own else -1.0
+            numbers[f"held weight:{pair}"] = math.log1p(weight(shared))
+            numbers[f"hard:{pair}"] = sum(own_hard) / len(own_hard) if own_hard else -1.0
+            numbers[f"hard number:{pair}"] = math.log1p(sum(own_hard))
     for name, text in texts.items():
         body = bodies[name]
         said = _said_in(text) or body
@@ -233,8 +233,8 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
             "failure": reports_failure(body),
             "calls": _CALL.search(text) is not None,
         }
-        found |= {f"{kind}:{name}": float(holds) for kind, holds in statements.items()}
-    return {f"{OF_FACTS}{name}": value for name, value in found.items()}
+        numbers |= {f"{kind}:{name}": float(holds) for kind, holds in statements.items()}
+    return {f"{OF_FACTS}{name}": value for name, value in numbers.items()}
 
 
 _CALL = re.compile(r"^(?:\S+ )?called the tool ", re.MULTILINE)

@@ -396,10 +396,10 @@ def verdict_of(
         counted=len(counted),
     )
     if not counted:
-        return Verdict(None, f"none of {len(pairs)} counts: {_said(pairs[0])}", details, [])
+        return Verdict(None, f"none of {len(pairs)} counts: {_reason_of(pairs[0])}", details, [])
     value = sum(counted) / len(counted)
     shown = worst[:3] if value < 1 else []
-    summary = "; ".join(_said(pair) for pair in shown) or f"all {len(counted)} are fine"
+    summary = "; ".join(_reason_of(pair) for pair in shown) or f"all {len(counted)} are fine"
     evidence = [Evidence(ids=list(i.ids), quote=i.text[:200]) for i, _ in shown if i.ids]
     return Verdict(value, summary, details, evidence, len(counted))
 
@@ -453,7 +453,7 @@ def _ballots(decision: Decision) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _said(pair: tuple[Item, Decision]) -> str:
+def _reason_of(pair: tuple[Item, Decision]) -> str:
     item, decision = pair
     label = f" ({decision.label})" if decision.label is not None else ""
     return f"`{item.name}`{label}: {decision.reason}"

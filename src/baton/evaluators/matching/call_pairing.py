@@ -165,8 +165,8 @@ def held(way: str, argument: str, value: Any) -> Iterator[Token]:
         else:
             yield from _meaning(path, leaf, spread=0)
             if way == "similar" and isinstance(leaf, str):
-                found = words(leaf)
-                yield from ((path, "word", len(found), *word) for word in found)
+                leaf_words = words(leaf)
+                yield from ((path, "word", len(leaf_words), *word) for word in leaf_words)
 
 
 def needed(

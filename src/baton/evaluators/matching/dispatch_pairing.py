@@ -194,18 +194,18 @@ def _handed_back(trace: Trace, until: Turn) -> set[str]:
 
     This covers all turns so far, because an agent keeps control into the next turn.
     """
-    given: list[tuple[str, str]] = []
+    handed: list[tuple[str, str]] = []
     back = set()
     for turn in trace.turns:
         for dispatch in turn.dispatches:
             giver, taker = dispatch.from_agent, dispatch.to_agent
             if dispatch.kind != "transfer" or giver is None or dispatch.status == "refused":
                 continue
-            if (taker, giver) in given:
-                given.remove((taker, giver))
+            if (taker, giver) in handed:
+                handed.remove((taker, giver))
                 back.add(dispatch.id)
             else:
-                given.append((giver, taker))
+                handed.append((giver, taker))
         if turn is until:
             break
     return back

@@ -183,12 +183,12 @@ class Played:
         if agent is Sure.NO:
             return Fit(Sure.NO)
         parts: list[Part] = []
-        found: list[tuple[str, str]] = []
+        matches: list[tuple[str, str]] = []
         if visit.says and terms.match is not None:
-            parts.append(self._said(visit, self._heard(run, text), terms.match, terms, found))
+            parts.append(self._said(visit, self._heard(run, text), terms.match, terms, matches))
         if visit.after is not None and terms.dependencies:
             parts.append(self._after(visit, visit.after, run, order=terms.order))
-        return Fit(agent, tuple(parts), tuple(found))
+        return Fit(agent, tuple(parts), tuple(matches))
 
     def agent(self, visit: ExpectedVisit, run: AgentRun) -> Sure:
         """Return whether a run belongs to the agent of a visit."""

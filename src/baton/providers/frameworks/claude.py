@@ -167,8 +167,8 @@ def _description(tool: str, text: str) -> Text:
 
 def _aside(server: Any) -> list[dict[str, Any]]:
     """List the tools of a server of the program, even if an event loop is already running."""
-    found: list[dict[str, Any]] = []
-    thread = threading.Thread(target=lambda: found.extend(asyncio.run(listed(server))))
+    messages_aside: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: messages_aside.extend(asyncio.run(listed(server))))
     thread.start()
     thread.join()
-    return found
+    return messages_aside

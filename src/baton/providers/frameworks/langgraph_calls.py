@@ -154,9 +154,9 @@ def agent_of(value: Any) -> str | None:
 def receiver(tool: Any, arguments: Any) -> str | None:
     """Return the agent that a tool's function hands work to, if its code shows one."""
     for function in functions_of(tool):
-        found = receiver_of(function, arguments, agent_of) or made_in(function, MAKERS)
-        if found is not None:
-            return found
+        named_agent = receiver_of(function, arguments, agent_of) or made_in(function, MAKERS)
+        if named_agent is not None:
+            return named_agent
     return None
 
 

@@ -291,10 +291,10 @@ def _stand_in_of(agent: Any, play: Play, asked: Asked, run: Callable[[], Awaitab
         return (await run()).final_output
 
     async def answer() -> str:
-        said = await play.tool(asked, live)
-        if isinstance(said, str):
-            return said
-        return msgspec.json.encode(said, enc_hook=_as_data).decode("utf-8", "replace")
+        value = await play.tool(asked, live)
+        if isinstance(value, str):
+            return value
+        return msgspec.json.encode(value, enc_hook=_as_data).decode("utf-8", "replace")
 
     return agent.clone(
         model=_model_type()(answer),

@@ -216,14 +216,14 @@ class Program:
 
     def _change(self, changed: Mapping[str, str]) -> None:
         own = self._texts()
-        asked = {*components.asked(self._is_own), *self._asking()}
+        requested = {*components.asked(self._is_own), *self._asking()}
         handed_over = self._prompts is not None and self._prompts.are_taken
         in_files = self._prompts.texts if self._prompts is not None else {}
         for name, text in changed.items():
             if name in own:
                 _REPLACED.append((own[name], own[name].read()))
                 own[name].write(text)
-            elif name in asked or (handed_over and name in in_files):
+            elif name in requested or (handed_over and name in in_files):
                 continue
             elif name in in_files:
                 ask = "examples" if components.are_examples(name) else "get"
@@ -232,7 +232,7 @@ class Program:
                     f'`baton.prompts.{ask}("{name}", ...)`, or say who gets it by `prompts_to:`'
                 )
             else:
-                self._refuse(name, [*own, *asked, *in_files])
+                self._refuse(name, [*own, *requested, *in_files])
 
     def _refuse(self, name: str, known: list[str]) -> NoReturn:
         ask = components.examples if components.are_examples(name) else components.get

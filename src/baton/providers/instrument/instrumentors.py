@@ -126,13 +126,13 @@ def _switch_on(entry: EntryPoint, note: Callable[[str], None], *, asked: bool) -
     except Exception as error:
         if not asked and type(error).__name__ == "DependencyConflictError":
             return  # there is nothing for it to instrument
-        reason = f"{_told(entry)} does not start: {type(error).__name__}: {error}"
+        reason = f"{_shown(entry)} does not start: {type(error).__name__}: {error}"
         if asked:
             raise InputError(f"the instrumentor {reason}") from error
         note(reason)
     else:
         if entry.name not in _NO_SPANS:
-            note(_told(entry))
+            note(_shown(entry))
 
 
 class BuiltIn(NamedTuple):
@@ -240,7 +240,7 @@ def _package(entry: EntryPoint) -> str:
     return entry.dist.name if entry.dist is not None else ""
 
 
-def _told(entry: EntryPoint) -> str:
+def _shown(entry: EntryPoint) -> str:
     version = entry.dist.version if entry.dist is not None else ""
     return f"{entry.name} ({_package(entry)} {version})"
 

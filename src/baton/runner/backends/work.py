@@ -74,15 +74,15 @@ class JobWorker:
             outcome = Outcome(fault=str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours leaves the other jobs alone
             # A bug in Baton for this job: an error, and never a failure.
-            said = f"internal error: {exception_line(error)}"
+            crash = f"internal error: {exception_line(error)}"
             if job.shard is not None:
-                message = f"{said}; --jobs 1 --debug shows the traceback"
+                message = f"{crash}; --jobs 1 --debug shows the traceback"
                 problem = Problem(file=job.shard.files[0], message=message)
                 outcome = Outcome(problems=[problem], broken=True)
             elif job.play is None:
-                outcome = Outcome(fault=said)
+                outcome = Outcome(fault=crash)
             else:
-                result = error_result(job.play.case, job.play.position, said, None, None)
+                result = error_result(job.play.case, job.play.position, crash, None, None)
                 result.repeat = job.play.repeat
                 outcome = Outcome(results=[result])
         return msgspec.json.encode(outcome)

@@ -125,25 +125,25 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
     if agent == "sample":
         spec = {"type": "python", "target": SAMPLE.agent}
         return Answers(message, ci, spec, [requirement()], SAMPLE.file)
-    found = agent_spec(agent)
-    if found is None:
+    named_agent = agent_spec(agent)
+    if named_agent is None:
         problem = (
             "is not an agent: a folder with agent.py, the address of an ADK server, "
             "module:function, or `sample`"
         )
         raise InputError(Problem(path=option("agent"), message=f"`{agent}` {problem}"))
-    if found["type"] != "python":
-        extra = "adk" if found["type"] == "adk_local" else ""
-        return Answers(message, ci, found, [requirement(extra)])
-    used = examine(found["target"], Path())
+    if named_agent["type"] != "python":
+        extra = "adk" if named_agent["type"] == "adk_local" else ""
+        return Answers(message, ci, named_agent, [requirement(extra)])
+    used = examine(named_agent["target"], Path())
     if used.is_of_adk:
-        spec = {"type": "adk_local", "path": found["target"]}
+        spec = {"type": "adk_local", "path": named_agent["target"]}
         return Answers(message, ci, spec, [requirement("adk")])
     if [each.module for each in used.imported] == ["claude_agent_sdk"]:
         # Its messages tell what its agents do, and the provider `python` hears them.
-        return Answers(message, ci, found, [requirement("claude")])
+        return Answers(message, ci, named_agent, [requirement("claude")])
     if not used.has_spans:
-        return Answers(message, ci, found, [requirement()])
+        return Answers(message, ci, named_agent, [requirement()])
     lacking = unrecorded(used.imported)
     packages = [*dict.fromkeys(each.package for each in used.imported if each.package)]
     has_sdk = is_installed("opentelemetry.sdk")
@@ -154,7 +154,9 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
             f"`{agent}` uses {names}, and what its agents do is known from its spans. Install what "
             f"records them, then do this again: {install(*wanted)}"
         )
-    return Answers(message, ci, found | {"instrument": True}, [requirement("otel"), *packages])
+    return Answers(
+        message, ci, named_agent | {"instrument": True}, [requirement("otel"), *packages]
+    )
 
 
 def files_of(answers: Answers) -> dict[str, str]:
