@@ -121,6 +121,10 @@ def test_a_number_that_a_prompt_replaces_is_lost(user: str, prompt: str) -> None
             "Find a train from Lyon to Torino on 9 October.",
         ),
         ("Find a room in Cologne for 2 from Monday.", "Find a room in Köln for 2 from Monday."),
+        ("Find a room in Bombay for 2 from Monday.", "Find a room in Mumbai for 2 from Monday."),
+        ("Find a visa for Holland for 2 from May.", "Find a visa for Netherlands for 2 from May."),
+        ("Send the order 88 to William by noon.", "Send the order 88 to Bill by noon."),
+        ("Send the order 88 to Margaret by noon.", "Send the order 88 to Peggy by noon."),
         ("Ask Mrs Okonkwo about order 88 today.", "Ask Miss Okonkwo about order 88 today."),
         ("Send the list of 12 to Marta in time.", "Send the list of 12 to HR in time."),
         # Another file can be the output, a test, a copy or the same one by its short name.

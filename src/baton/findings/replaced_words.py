@@ -389,14 +389,41 @@ def _is_name(tokens: list[str], at: int) -> bool:
 
 
 def may_be_same_name(one: str, other: str) -> bool:
-    """Return whether two names may be one in two languages: Turin and Torino, Cologne and Köln."""
+    """Return whether two names may be one: Turin and Torino, Bombay and Mumbai, Robert and Rob."""
     first, second = (_plain_name(name) for name in (one, other))
+    if any({one.casefold(), other.casefold()} <= names for names in _OTHER_NAMES):
+        return True
     if first[0] != second[0]:
         return False
     return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
 
 
 _ALIKE = 0.5
+# Names of one place or person that look different: earlier names, names in other languages, short
+# forms. The list can't be complete: "Chiado", a part of Lisbon, counts as another place.
+_OTHER_NAMES = [
+    frozenset(names.split())
+    for names in (
+        "mumbai bombay", "chennai madras", "kolkata calcutta", "bengaluru bangalore",
+        "guangzhou canton", "myanmar burma", "istanbul constantinople", "saigon hochiminh",
+        "netherlands holland niederlande", "germany deutschland allemagne alemania",
+        "hungary magyarország ungarn", "finland suomi", "greece hellas griechenland",
+        "japan nippon", "iran persia", "thailand siam", "eswatini swaziland", "czechia tschechien",
+        "switzerland schweiz suisse svizzera", "austria österreich autriche",
+        "england britain kingdom", "america states", "munich münchen monaco", "vienna wien",
+        "genoa genova gênes", "florence firenze florenz", "livorno leghorn",
+        "bratislava pressburg", "gdansk gdańsk danzig", "wroclaw wrocław breslau",
+        "geneva genf genève ginevra", "aachen aix", "lviv lemberg lwów", "twitter x",
+        "facebook meta",
+        "google alphabet", "william bill billy will liam", "robert bobby robbie",
+        "richard dick rick", "margaret peggy maggie greta", "elizabeth beth betty liza lisa eliza",
+        "edward teddy ned", "james jimmy jamie", "john jack johnny", "henry harry hank",
+        "charles chuck charlie", "alexander sasha alec xander sandy", "dorothy dolly",
+        "katherine catherine kate kitty", "anthony tony", "joseph peppe giuseppe josé pepe",
+        "francisco paco pancho", "theodore teddy", "antonia toni", "johannes hans",
+        "rebecca becky", "sarah sally", "mary molly polly", "helen nell nelly", "christina tina",
+    )
+]  # fmt: skip
 
 
 def _plain_name(name: str) -> str:
