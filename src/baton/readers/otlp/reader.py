@@ -34,7 +34,7 @@ from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
 
 from .context import Contexts, input_of
-from .dialects import DIALECTS, goes_on
+from .dialects import DIALECTS
 from .dialects.genai import error_text
 from .dispatches import ActionsByRun, link, offer_tools
 from .messages import last_of
@@ -53,7 +53,7 @@ from .readings import (
 from .runs import RunSpans, find_runs, in_start_order
 from .span import ERROR, Conversation, Event, Span
 from .steps import write_steps
-from .tree import build_tree
+from .turns import whole_turns
 from .values import text
 from .wire.conversations import group
 from .wire.read import read_conversations
@@ -80,8 +80,8 @@ def read_conversation(
 ) -> Trace:
     """Read the spans of one conversation; ``torn`` when some of the recording was lost."""
     reader = _Reader(catalog, torn)
-    for spans in _whole(conversation.turns):
-        reader.turn(spans, conversation.logs)
+    for nodes in whole_turns(conversation.turns, conversation.logs):
+        reader.turn(nodes)
     played = reader.builder.finish()
     source.framework = reader.framework()
     return Trace(
@@ -129,17 +129,6 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
     return {GUARD: found} if found else {}
 
 
-def _whole(turns: list[list[Span]]) -> list[list[Span]]:
-    """Merge spans that continue a turn with that turn."""
-    whole: list[list[Span]] = []
-    for spans in turns:
-        if whole and goes_on(whole[-1], spans):
-            whole[-1] = [*whole[-1], *spans]
-        else:
-            whole.append(spans)
-    return whole
-
-
 class _Reader:
     def __init__(self, catalog: Catalog, torn: bool) -> None:
         self._torn = torn
@@ -155,9 +144,8 @@ class _Reader:
         """Return the framework that most spans belong to."""
         return self._frameworks.most_common(1)[0][0] if self._frameworks else None
 
-    def turn(self, spans: list[Span], logs: list[Event]) -> None:
+    def turn(self, nodes: list[Node]) -> None:
         """Read one turn, unless no agent, model or tool was at work in it."""
-        nodes = build_tree(spans, logs)
         self._note(nodes)
         runs = find_runs(nodes)
         if not runs:

@@ -34,12 +34,14 @@ class GraphPlace(msgspec.Struct, frozen=True, kw_only=True):
 class _Reading(msgspec.Struct, kw_only=True, eq=False):
     """Fields of all readings.
 
-    ``waits``: the program stops here until a person has answered.
+    ``waits``: the program stops here until a person has answered. ``resumes``: it continues its
+    previous work, because background agents or a person have answered.
     """
 
     framework: str | None = None
     graph: GraphPlace | None = None
     waits: bool = False
+    resumes: bool = False
     failed: bool = False
     error: str | None = None
 
@@ -93,7 +95,6 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     - ``reaches``: the agents that each of its tools can hand work to.
     - ``totals``: tokens of all its requests. ``session_cost``: the total since the start of the
       session, for sources that count this way; the cost in ``totals`` then includes earlier turns.
-    - ``resumes``: it continues its previous run, because background agents have answered.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
     """
 
@@ -102,7 +103,6 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     after: str | None = None
     follows: Callable[[Collection[str]], dict[str, list[str]] | None] | None = None
     called_by: str | None = None
-    resumes: bool = False
     input: Content | None = None
     output: Content | None = None
     task: Content | None = None
@@ -261,7 +261,8 @@ def as_plain(says: Reading, lost: str | None = None) -> PlainSpan:
 
 def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
     """Copy the fields that readings of any kind have."""
-    other.framework, other.graph, other.waits = says.framework, says.graph, says.waits
+    other.framework, other.graph = says.framework, says.graph
+    other.waits, other.resumes = says.waits, says.resumes
     other.failed, other.error = says.failed, says.error
     if isinstance(says, _Conversing):
         other.heard, other.spoken = says.heard, says.spoken

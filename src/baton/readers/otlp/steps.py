@@ -16,6 +16,7 @@ from .readings import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node
 from .runs import RunSpans
 from .values import name_key, same_name
 
+_ADK = "google-adk"
 _REFUSED = (
     "Tool execution was not approved.",
     "The tool call was denied.",
@@ -26,6 +27,11 @@ _REFUSED = (
 """Texts that frameworks send to a model if a person has refused its call."""
 _ASKED = ("This tool call requires confirmation, please approve or reject.",)
 """Texts that frameworks send to a model while the decision is pending."""
+
+
+def is_pending(answer: str) -> bool:
+    """Return whether the text that answers a call only says that a person has to decide first."""
+    return answer.startswith(_ASKED)
 
 
 class Action(msgspec.Struct, eq=False):
@@ -60,11 +66,16 @@ class Action(msgspec.Struct, eq=False):
 
     @property
     def came_to_nothing(self) -> bool:
-        """Whether a model's call was carried out, but neither returned anything nor failed."""
+        """Whether a model's call was carried out, but neither returned anything nor failed.
+
+        A tool that a person has to allow first returns nothing, or in Google ADK this as an error.
+        """
         ran = self.tool
         if ran is None or self.call is None or ran.arguments is None:
             return False
-        return ran.result is None and not ran.failed
+        if ran.result is None and not ran.failed:
+            return True
+        return is_pending(ran.error or (ran.result.plain() if ran.result is not None else ""))
 
     @property
     def failed(self) -> bool:
@@ -110,6 +121,23 @@ class Action(msgspec.Struct, eq=False):
         """When it returned; ``None`` if only the model's answer records it."""
         node = self.node or self.handoff_node
         return node.span.ended if node is not None else None
+
+
+def _repeats(tool: ToolSpan, first: ToolSpan) -> bool:
+    """Return whether the span of a tool repeats an attempt with the same arguments.
+
+    LangChain's spans hold the id of a call only if the tool has answered.
+    """
+    same = first.call == tool.call or (first.waits and None in (first.call, tool.call))
+    return same and first.arguments == tool.arguments
+
+
+def _is_own_id(tool: ToolSpan) -> bool:
+    """Return whether ADK itself gave a call its id, which is never given again.
+
+    If the spans are without content, only this shows that a confirmed call is the one that waited.
+    """
+    return tool.framework == _ADK and (tool.call or "").startswith("adk-")
 
 
 _Queue = deque[Action] | list[Action]
@@ -159,10 +187,9 @@ class _Actions:
             action.earlier.append(action.node)
         action.node, action.tool = node, tool
         if action.call is not None and not again:
-            key = name_key(action.call.name)
-            self._alike[key].remove(action)
-            if action.came_to_nothing:
-                self._put_off.setdefault(key, []).append(action)
+            self._alike[name_key(action.call.name)].remove(action)
+        if not again and (action.came_to_nothing or _is_own_id(tool)):
+            self._put_off.setdefault(name_key(tool.name or ""), []).append(action)
         if tool.call is not None:
             self._by_id[tool.call].append(action)
 
@@ -173,8 +200,7 @@ class _Actions:
         """
         waiting = self._put_off.get(name_key(tool.name or ""), [])
         for action in waiting:
-            first = action.tool
-            if first is not None and (first.call, first.arguments) == (tool.call, tool.arguments):
+            if action.tool is not None and _repeats(tool, action.tool):
                 waiting.remove(action)
                 return action
         return None
@@ -463,4 +489,4 @@ def _decision(answer: str) -> Literal["refused", "waiting"] | None:
     """Return a person's decision on a call, from its answer; ``None`` if no person was asked."""
     if answer.startswith(_REFUSED):
         return "refused"
-    return "waiting" if answer.startswith(_ASKED) else None
+    return "waiting" if is_pending(answer) else None

@@ -16,6 +16,7 @@ from .base import Dialect
 _RESPONSE = "response"
 # The last response of the model, as Gemini gave it, and what a call is called in there.
 _RAW, _CALL = "output.value", "function_call"
+_INVOCATION = "gcp.vertex.agent.invocation_id"
 _AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
 
 
@@ -64,4 +65,18 @@ def _unwrapped(says: Reading) -> Reading:
     return says
 
 
-DIALECT = Dialect(name="google-adk", refine=refine)
+def goes_on(before: list[Span], spans: list[Span]) -> bool:
+    """Return whether spans are of the same invocation as those before.
+
+    ADK keeps the id of an invocation when a person confirms a call, or when the result of a
+    long-running tool arrives.
+    """
+    ids = {id_ for span in spans if isinstance(id_ := span.attributes.get(_INVOCATION), str)}
+    # From the end, where the latest invocation is, so that many resumptions do not take long.
+    return bool(ids) and any(
+        isinstance(id_ := span.attributes.get(_INVOCATION), str) and id_ in ids
+        for span in reversed(before)
+    )
+
+
+DIALECT = Dialect(name="google-adk", refine=refine, goes_on=goes_on)

@@ -50,6 +50,7 @@ _PROPERTY = "traceloop.association.properties."
 # node of the graph around. The span then has an exception event, or even the status ERROR, and
 # nothing failed.
 _ASKS = ("GraphInterrupt", "NodeInterrupt")
+_COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
 
@@ -154,6 +155,10 @@ def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
 def _run(says: PlainSpan, given: Any, made: Any) -> None:
     """Tell what a graph added from what it has at its end: all messages, those given it too."""
     says.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
+    # Looked for as text first, as decoding every state would be slow.
+    if isinstance(given, str) and '"resume"' in given:
+        command = _command(_inner(given, "inputs"))
+        says.resumes = command is not None and command["resume"] is not None
     says.spoken = None if made is None else (lambda: _added(says, _inner(made, "outputs")))
 
 
@@ -161,11 +166,17 @@ def _asked(state: Any) -> Any:
     """Return what a graph is asked: its messages, or the only text in a state without any."""
     if not isinstance(state, dict) or "messages" in state:
         return state
-    resumed = state.get("input")
-    if len(state) == 1 and isinstance(resumed, dict) and "resume" in resumed:
-        state = resumed  # LangSmith wraps the Command that resumes a graph
+    state = _command(state) or state
     texts = [value for value in state.values() if text(value)]
     return texts[0] if len(texts) == 1 else state
+
+
+def _command(state: Any) -> dict[str, Any] | None:
+    """Return the Command that a graph is given in place of a state, which LangSmith wraps."""
+    inner = state.get("input") if isinstance(state, dict) and len(state) == 1 else state
+    if isinstance(inner, dict) and inner.keys() >= _COMMAND:
+        return inner
+    return None
 
 
 def _inner(value: Any, key: str) -> Any:
