@@ -55,6 +55,15 @@ def test_evaluations_are_listed_and_their_traces_are_conversations(
         assert [(each["state"], each["by"]) for each in jobs] == [("done", "baton view")] * 2
 
 
+def test_an_evaluation_at_an_address_is_shown(store: Store, baton: Baton, tmp_path: Path) -> None:
+    assert baton("score", DESK / "refund.sse", "--out", tmp_path / "out").code == 0
+    (made,) = (tmp_path / "out").iterdir()
+    said: list[str] = []
+    place = f"file://{made}"
+    assert load(store, LiveSettings(None, {}, print), [place], said.append).evaluations == 1
+    assert [line.startswith(f"{place}: {place}: holds no traces") for line in said] == [True]
+
+
 def test_recordings_beside_evaluations_are_not_left_out_in_silence(
     store: Store, baton: Baton, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def baseline_command(
     act: Literal["set", "show"],
-    evaluation: Path | None = None,
+    evaluation: str | None = None,
     *,
     name: str = "default",
     force: Flag = False,
@@ -39,7 +39,7 @@ def baseline_command(
     act
         `set` saves an evaluation, `show` prints the saved one.
     evaluation
-        Folder of the evaluation to save; the newest one when left out.
+        Folder or address of the evaluation to save; the newest one when left out.
     name
         Name of the baseline, or the path of its file.
     force

@@ -33,9 +33,10 @@ def compare_command(
     Parameters
     ----------
     before
-        Folder of an evaluation, or the name or file of a baseline; `default` when left out.
+        Folder or address (s3://bucket/NAME) of an evaluation, or the name or file of a baseline;
+        `default` when left out.
     after
-        Folder of the evaluation to judge; the newest one when left out.
+        Folder or address of the evaluation to judge; the newest one when left out.
     confidence
         The confidence that a difference needs, across all axes.
     min_effect

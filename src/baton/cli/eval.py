@@ -13,6 +13,8 @@ import msgspec
 from cyclopts import Parameter
 
 from baton.config import Config
+from baton.formats.addresses import is_address, shown_address
+from baton.model import InputError, Problem
 from baton.model.secrets import mask
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
@@ -26,9 +28,9 @@ from baton.session.evaluate import (
     estimate_evaluation,
     evaluate_files,
 )
-from baton.session.report import Written
+from baton.session.report import Out, Written, out_at
 from baton.session.resume import Request
-from baton.store import read_evaluation
+from baton.store import evaluation_at, read_evaluation
 
 from .messages import note
 from .options import (
@@ -84,7 +86,7 @@ class Running:
         Resume the evaluation in this folder: play what is missing or was an error. The config or
         the agent is named as it was then.
     only_failed
-        Start a new evaluation of the cases that did not pass in this folder.
+        Start a new evaluation of the cases that did not pass in this folder, or at this address.
     last_failed
         Start a new evaluation of the cases that did not pass in the last one.
     force
@@ -106,8 +108,8 @@ class Running:
     retry_errors: Whole | None = None
     fail_fast: Flag = False
     max_agent_cost: float | None = None
-    resume: Path | None = None
-    only_failed: Path | None = None
+    resume: str | None = None
+    only_failed: str | None = None
     last_failed: Annotated[LastFailed, FIRST] = False
     force: Flag = False
     variant: str | None = None
@@ -156,7 +158,7 @@ def eval_command(
     ] = False,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Annotated[Path, LATER] = OUT,
+    out: Annotated[str, LATER] = str(OUT),
     workers: Workers = HERE,
     dry_run: Annotated[Flag, LATER] = False,
     trust: Annotated[Paths, LATER] = (),
@@ -195,7 +197,8 @@ def eval_command(
     print_detailed_results
         The same as --verbose, as ADK spells it.
     out
-        Where evaluations are stored.
+        Where evaluations are stored: a folder, or an address (s3://bucket/evaluations) to which the
+        folder is copied at the end.
     dry_run
         Print what judging would cost, as far as the cases show it; play nothing, send nothing,
         import no code of your own.
@@ -225,11 +228,12 @@ def eval_command(
         **scoring.options(trust, rehearsal=dry_run),
         **running.options(),
     }
+    stored = out_at(out)
     start: dict[str, Any] = {
-        "resume": running.resume,
-        "only_failed": running.only_failed,
+        "resume": _local(running.resume),
+        "only_failed": None if running.only_failed is None else evaluation_at(running.only_failed),
         "last_failed": running.last_failed,
-        "out": out,
+        "out": stored.folder,
         "force": running.force,
         "backend": workers.backend,
         "workers": workers.workers,
@@ -245,7 +249,15 @@ def eval_command(
             done = evaluate_files(request, reports=files, **start, **options)
     if dry_run:
         return print_estimate(estimate, json=showing.json)
-    return _report(done, showing=showing, reports=reports)
+    return _report(done, stored, showing=showing, reports=reports)
+
+
+def _local(folder: str | None) -> Path | None:
+    """Return the folder to resume; raises InputError for an address, which cannot be written to."""
+    if folder is not None and is_address(folder):
+        message = "is resumed in its local folder: copy it to one, and name that"
+        raise InputError(Problem(file=shown_address(folder), message=message))
+    return None if folder is None else Path(folder)
 
 
 def _listener(*, quiet: bool) -> Listener:
@@ -272,12 +284,12 @@ def _set_up_logs(config: Config | None) -> None:
         logging.getLogger().addHandler(logging.NullHandler())
 
 
-def _report(done: Evaluated, *, showing: Showing, reports: Reports) -> int:
+def _report(done: Evaluated, stored: Out, *, showing: Showing, reports: Reports) -> int:
     """Report on all variants, each with its own files, and print a summary."""
     first, *others = done.variants
     config = done.config
     if first.name is None and not others:
-        written = Written(first.folder, config)
+        written = Written(first.folder, config, upload_to=stored.address)
         return report(written, showing=showing, reports=reports)
     code, json = 0, showing.json
     for number, variant in enumerate(done.variants):
@@ -288,7 +300,9 @@ def _report(done: Evaluated, *, showing: Showing, reports: Reports) -> int:
         files: dict[str, Any] = {
             kind: _own_name(path, variant) for kind, path in reports.files().items()
         }
-        written = Written(variant.folder, _with_own_names(config, variant))
+        written = Written(
+            variant.folder, _with_own_names(config, variant), upload_to=stored.address
+        )
         own = replace(reports, **files)
         code = max(code, report(written, showing=showing, reports=own))
     if json:

@@ -88,7 +88,7 @@ def hook_command(
         return _guard(policy, state, project, functions)
     if run:
         event = read_event(sys.stdin.buffer.read())
-        return push_command(Path(event.transcript_path), server=server, project=project)
+        return push_command(event.transcript_path, server=server, project=project)
     file = settings or settings_file(user=user)
     if uninstall:
         change = remove_hook(file, action)

@@ -71,7 +71,7 @@ _WHY = {DISAGREE: "judge and findings disagree", SPLIT: "the samples of the judg
 
 
 def label_command(
-    evaluation: Path | None = None,
+    evaluation: str | None = None,
     *,
     rubric: Annotated[str | None, Parameter(name=["--rubric", "-r"])] = None,
     labels: Path = Path("labels.jsonl"),
@@ -88,7 +88,7 @@ def label_command(
     Parameters
     ----------
     evaluation
-        Folder of the evaluation; the newest one when left out.
+        Folder or address of the evaluation; the newest one when left out.
     rubric
         The rubric to label by; the one the evaluation was judged by when left out.
     labels

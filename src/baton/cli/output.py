@@ -7,17 +7,19 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from baton.formats.addresses import place_of
 from baton.formats.own_files import naming
 from baton.model.visible import visible_line
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
 from baton.safe_output import command_output, expect_commands
 from baton.session.report import Written, deliver, write_reports
-from baton.store import StoredEvaluation, read_evaluation
+from baton.store import NotUploaded, StoredEvaluation, read_evaluation, upload
 
 from .messages import note, say
 from .options import NONE, SHORT, Reports, Showing
@@ -64,6 +66,7 @@ def report(
             report_entry("json").target(evaluation, sys.stdout)
         else:
             print_short_or_long(evaluation, showing)
+    uploaded = written.upload_to is None or _uploaded(written.folder, written.upload_to)
     write_reports(evaluation, reporters, reports.files())
     if sys.stdout.isatty() and not (showing.json or showing.quiet):
         # For people at a terminal; CI logs are not changed.
@@ -79,7 +82,19 @@ def report(
     if code == 1 and config is not None and not config.agent.fail_on_threshold_violation:
         note("the exit code is 0, as the config says `fail_on_threshold_violation: false`")
         code = 0
+    if not uploaded:
+        return UNDELIVERED
     return code or (UNDELIVERED if undelivered else 0)
+
+
+def _uploaded(folder: Path, address: str) -> bool:
+    """Copy a folder to an address; print where it is now, or why that failed."""
+    try:
+        note(f"uploaded to {upload(folder, address)}")
+    except NotUploaded as error:
+        say(f"baton: {error}")
+        return False
+    return True
 
 
 def print_short_or_long(evaluation: StoredEvaluation, showing: Showing) -> None:
@@ -95,7 +110,7 @@ def verdict_line(evaluation: StoredEvaluation) -> str:
     """Say how an evaluation ended: ``failed (3 passed, 1 failed)``, and its folder."""
     header = evaluation.header
     counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
-    return f"{header.status} ({counts})  {evaluation.folder}"
+    return f"{header.status} ({counts})  {place_of(evaluation.folder)}"
 
 
 def print_estimate(estimate: JudgingEstimate | None, *, json: bool) -> int:

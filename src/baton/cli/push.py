@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from baton.formats.addresses import is_address
 from baton.model import InputError, counted
 from baton.session.server_client import connect, server_address
+from baton.store import read_evaluation, upload
 
 from .messages import note
 
 
-def push_command(*files: Path, server: str | None = None, project: str | None = None) -> int:
+def push_command(
+    *files: str, server: str | None = None, project: str | None = None, out: str | None = None
+) -> int:
     """Send recordings to a server, which stores and scores them like other conversations.
 
-    A transcript of Claude Code is sent with its sub-agents. Sending it twice stores it once.
+    A transcript of Claude Code is sent with its sub-agents. Sending it twice stores it once. With
+    --out, evaluation folders are copied to an address of fsspec instead.
 
     Parameters
     ----------
     files
-        What `baton show` reads: files, folders, evaluation folders.
+        What `baton show` reads: files, folders, evaluation folders. With --out only the latter.
     server
         The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
         taken from `BATON_API_KEY`.
     project
         The project to send to.
+    out
+        Copy evaluation folders below this address (s3://bucket/evaluations), as `baton eval --out`
+        does at the end.
     """
     if not files:
         raise InputError("name the recordings to send: baton push FILE...")
+    if out is not None:
+        if server is not None or project is not None:
+            raise InputError("--out copies to an address: it takes no --server and no --project")
+        return _copied(files, out)
     client = connect(server_address(server), project=project)
     for file in files:
         sent = client.push(file)
         message = f"sent {counted(sent.files, 'file')}" if sent.new else "is stored already"
         note(f"{file}: {message}")
+    return 0
+
+
+def _copied(folders: Sequence[str], address: str) -> int:
+    """Copy evaluation folders to an address; raises InputError if one is none."""
+    if not is_address(address):
+        raise InputError(f"--out {address} is no address, such as s3://bucket/evaluations")
+    for folder in folders:
+        read_evaluation(Path(folder))
+    for folder in folders:
+        note(f"{folder}: uploaded to {upload(Path(folder), address)}")
     return 0

@@ -39,7 +39,7 @@ _SUFFIXES = {
 
 
 def report_command(
-    evaluation: Path | None = None,
+    evaluation: str | None = None,
     *,
     format: Format | None = None,
     output: Output = None,
@@ -56,7 +56,8 @@ def report_command(
     Parameters
     ----------
     evaluation
-        Folder of the evaluation; the newest one when left out. With --server, its number there.
+        Folder of the evaluation, also at an address (s3://bucket/NAME) where fsspec is installed;
+        the newest one when left out. With --server, its number there.
     format
         What to print or write; the suffix of a file determines it, too.
     output
@@ -73,7 +74,7 @@ def report_command(
     """
     showing.begin()
     if server is not None:
-        evaluation = _fetched(server, project, evaluation)
+        evaluation = str(_fetched(server, project, evaluation))
     printed: str = "json" if showing.json else format or _kind_of(output)
     stored = report(
         evaluation,
@@ -101,7 +102,7 @@ def report_command(
     return EXIT_CODES.get(stored.header.status, 3)
 
 
-def _fetched(server: str, project: str | None, evaluation: Path | None) -> Path:
+def _fetched(server: str, project: str | None, evaluation: str | None) -> Path:
     """Fetch an evaluation of a server; raises InputError if it has none."""
     client = connect(server, project=project)
     number = str(evaluation or "")

@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, TypedDict
 
+from baton.session.report import out_at
 from baton.session.score import estimate_scoring, score_files
 
 from .options import (
@@ -51,7 +52,7 @@ def score_command(
     name: Annotated[str | None, LATER] = None,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Annotated[Path, LATER] = OUT,
+    out: Annotated[str, LATER] = str(OUT),
     workers: Workers = HERE,
     jobs: Annotated[Whole, LATER] = 1,
     dry_run: Annotated[Flag, LATER] = False,
@@ -80,7 +81,8 @@ def score_command(
         Only what did not pass in the last evaluation of recordings; its recordings are scored again
         where none are named.
     out
-        Where evaluations are stored.
+        Where evaluations are stored: a folder, or an address (s3://bucket/evaluations) to which the
+        folder is copied at the end.
     jobs
         How many processes score; with judges it is one.
     dry_run
@@ -96,7 +98,8 @@ def score_command(
     options["name"] = name
     options["config"] = config
     work = (traces, dataset or None, evaluators or None)
-    chosen: _Choice = {"out": out, "keyword": keyword, "last_failed": last_failed}
+    stored = out_at(out)
+    chosen: _Choice = {"out": stored.folder, "keyword": keyword, "last_failed": last_failed}
     # What the user's own code prints is not part of the report.
     with redirect_stdout(sys.stderr):
         if dry_run:
@@ -115,4 +118,5 @@ def score_command(
             )
     if dry_run:
         return print_estimate(estimate, json=showing.json)
+    written = written._replace(upload_to=stored.address)
     return report(written, showing=showing, reports=reports)

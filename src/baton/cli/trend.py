@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def trend_command(
-    *evaluations: Path,
+    *evaluations: str,
     axis: str = "pass_rate",
     name: str | None = None,
     last: Whole | None = None,
@@ -33,7 +32,8 @@ def trend_command(
     Parameters
     ----------
     evaluations
-        Folders of evaluations; all that are stored here when left out.
+        Folders or addresses (s3://bucket/NAME) of evaluations; all that are stored here when left
+        out.
     axis
         pass_rate, an evaluator, or "EVALUATOR of AGENT".
     name

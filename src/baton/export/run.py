@@ -9,6 +9,7 @@ from typing import IO, Literal
 
 import msgspec
 
+from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import InputError, Problem, Trace, counted
 from baton.model.option_names import option
@@ -89,7 +90,7 @@ def export_evaluation(
     """Write an evaluation; raises like :func:`export`."""
     recordings = recordings_of(evaluation)
     if recordings.refused is not None:
-        problem = Problem(file=str(evaluation.folder), message=recordings.refused)
+        problem = Problem(file=place_of(evaluation.folder), message=recordings.refused)
         done.unread.append(InputError(problem))
     read = recordings.paths if recordings.are_elsewhere else []
     originals = Originals(read, recordings.exclude)
@@ -111,7 +112,7 @@ def export_evaluation(
                 done.results += len(events)
         for why, count in missing.items():
             of = counted(count, "case")
-            on_note(f"{evaluation.folder}: results of {of} belong to no span: {why}")
+            on_note(f"{place_of(evaluation.folder)}: results of {of} belong to no span: {why}")
 
 
 def _without(
@@ -126,7 +127,9 @@ def _without(
             skipped += 1
     if skipped:
         how = f"{option('only', 'spans')} writes them again"
-        on_note(f"{folder}: {skipped} read from spans, to which the results belong; {how}")
+        on_note(
+            f"{place_of(folder)}: {skipped} read from spans, to which the results belong; {how}"
+        )
 
 
 def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -> Iterator[Trace]:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from baton.formats.addresses import is_address
 from baton.formats.evaluation_folder import HEADER
 from baton.formats.own_files import make_folder, write_whole
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
 from baton.stats.comparison import PASSED, Axis, CaseValues
-from baton.store import IndexRow, Reportable, read_evaluation
+from baton.store import IndexRow, Reportable, evaluation_at, read_evaluation
 
 
 class AxisValues(msgspec.Struct, array_like=True):
@@ -194,10 +195,12 @@ def read_baseline(file: Path) -> Snapshot:
 def open_side(name: str, folder: Path = Path()) -> Snapshot:
     """Open one side of a comparison: an evaluation folder, or a baseline by name or path.
 
+    An evaluation may also be at an address (``s3://bucket/NAME``).
+
     Raises:
         InputError: it is neither.
     """
-    path = folder / name
+    path = evaluation_at(name) if is_address(name) else folder / name
     if (path / HEADER).is_file():
         return snapshot_of(read_evaluation(path))
     file = baseline_file(name, folder)
@@ -214,6 +217,8 @@ def lacks_baseline(name: str, folder: Path = Path()) -> str:
 
     An existing file that cannot be read is not a first use: :func:`open_side` reports its problem.
     """
+    if is_address(name):
+        return ""
     file = baseline_file(name, folder)
     if (folder / name).exists() or file.exists():
         return ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from baton.formats.addresses import is_copy, place_of
 from baton.formats.document import Document
 from baton.formats.evaluation_folder import BODIES, INDEX, open_folder, read_row
 from baton.formats.own_files import open_regular
@@ -63,6 +64,9 @@ def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
         InputError: the folder is none or, at the end, damaged, with the cases that are lost.
     """
     folder = file.parent
+    place = place_of(folder)
+    if is_copy(folder):
+        source = msgspec.structs.replace(source, location=f"{place}/{BODIES}")
     opened = open_folder(folder)
     current = set(opened.lines)
     problems: list[Problem] = []
@@ -72,7 +76,7 @@ def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
             if start in current:
                 row = read_row(line)
                 bodies.seek(row.offset)
-                text = Document(str(file), bodies.read(row.length), "json", number)
+                text = Document(f"{place}/{BODIES}", bodies.read(row.length), "json", number)
                 try:
                     trace = _trace(text, source, opened.header.agents)
                 except InputError as error:
@@ -80,10 +84,7 @@ def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
                 else:
                     yield from (trace,) if trace is not None else ()
             start += len(line)
-    folder_name = str(folder)
-    problems += [
-        Problem(file=folder_name, message=each, damaged=True) for each in opened.problems()
-    ]
+    problems += [Problem(file=place, message=each, damaged=True) for each in opened.problems()]
     if problems:
         raise InputError(problems)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,23 +12,16 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.addresses import PIECE, copy_bounded, is_address, open_address, unreadable
 from baton.formats.opening import InputFile, current, one_by_one, too_large
 from baton.model import InputError, Problem, Trace
-from baton.model.limits import FILE_BYTES, SPAN_FILE_BYTES
+from baton.model.limits import FILE_BYTES
 
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.files import Folder, sort_files
 from .files import FileReader, LineRange
 from .load import claude_agents, files_below, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
-
-_PIECE = 1 << 20  # bytes that are fetched at once
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
-
-
-def is_address(text: str) -> bool:
-    """Return whether a text is a URL such as ``s3://bucket/traces`` and not a path."""
-    return _ADDRESS.match(text) is not None
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -245,12 +237,12 @@ def remote_shards(address: str, size: int) -> Iterator[Shard]:
     Raises:
         InputError: fsspec or what it needs is not installed, or nothing is there.
     """
-    system, root = _opened(address)
+    system, root = open_address(address)
     folders: dict[str, list[str]] = {}
     try:
         found = _found(system, root)
     except (OSError, ValueError) as error:
-        raise _unreadable(address, error) from None
+        raise unreadable(address, error) from None
     if not found:
         raise InputError(Problem(file=address, message="no such file or folder"))
     for name, length in found:
@@ -274,7 +266,7 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
         temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-"))
         copies: dict[Path, str] = {}
         for address in shard.files:
-            system, name = _opened(address)
+            system, name = open_address(address)
             copy = Path(temporary) / PurePosixPath(name).name
             if Path("/proc/self/fd").is_dir():
                 # What is fetched has no name of its own, so that it is gone with the process,
@@ -284,7 +276,7 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
             try:
                 _copy(system, name, copy, shard)
             except (OSError, ValueError) as error:
-                raise _unreadable(address, error) from None
+                raise unreadable(address, error) from None
             copies[copy] = address
         yield copies
 
@@ -297,12 +289,7 @@ def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
     """
     with system.open(name, "rb") as stream, copy.open("wb") as kept:
         if shard.start is None or shard.end is None:
-            left = current(SPAN_FILE_BYTES)
-            while piece := stream.read(min(_PIECE, left + 1)):
-                left -= len(piece)
-                if left < 0:
-                    raise too_large(name, SPAN_FILE_BYTES)
-                kept.write(piece)
+            copy_bounded(stream, kept, name)
             return
         if shard.start:
             stream.seek(shard.start - 1)
@@ -318,7 +305,7 @@ def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
 def _rest_of_line(stream: Any, name: str) -> bytes:
     """Read to the end of a line; raises InputError when that is further than a line may be."""
     start, rest = stream.tell(), bytearray()
-    while piece := stream.read(_PIECE):
+    while piece := stream.read(PIECE):
         end = piece.find(b"\n") + 1
         rest += piece[:end] if end else piece
         if len(rest) > current(FILE_BYTES):
@@ -355,20 +342,3 @@ def _can_be_cut(system: Any, name: str) -> bool:
         with system.open(name, "rb") as stream:
             copy.write_bytes(stream.read(_HEAD))
         return FileReader(copy, {}).can_be_cut()
-
-
-def _opened(address: str) -> tuple[Any, str]:
-    try:
-        from fsspec.core import url_to_fs
-    except ImportError:
-        message = "addresses need fsspec: install baton-evals[fsspec]"
-        raise InputError(Problem(file=address, message=message)) from None
-    try:
-        system, name = url_to_fs(address)
-    except (ImportError, ValueError) as error:
-        raise _unreadable(address, error) from None
-    return system, name
-
-
-def _unreadable(address: str, error: Exception) -> InputError:
-    return InputError(Problem(file=address, message=f"cannot be read: {error}"))

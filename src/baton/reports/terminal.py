@@ -10,6 +10,7 @@ from typing import IO, NamedTuple
 import msgspec
 from rich.table import Table
 
+from baton.formats.addresses import place_of
 from baton.model import (
     COUNTERS,
     STATUSES,
@@ -203,7 +204,7 @@ def print_terminal(
             console.print(Text(f"{mark} {one_line(text, 400)}", STYLES[style]))
     verdict = Text("\n").append(header.status, STYLES.get(header.status, "bold"))
     if evaluation.folder is not None:
-        verdict.append(f"   {evaluation.folder}", "dim")
+        verdict.append(f"   {place_of(evaluation.folder)}", "dim")
     console.print(verdict)
 
 

@@ -41,15 +41,16 @@ from baton.runner.judged_subjects import (
 from baton.runner.loop import run_until_terminated
 from baton.runner.plan import PlannedEvaluator, make_plan
 from baton.runner.recorded import find_case
-from baton.store import evaluation_traces, read_evaluation
+from baton.store import evaluation_at, evaluation_traces, read_evaluation
 from baton.store.calibrations import FOLDER
 
 from .file_kinds import config_of, kind_of_file
 from .prepare import Note, PathLike, log_note
+from .recordings import local_sources
 from .rubrics import rubric_evaluator
 from .server_client import Server, connect, is_address
 from .server_rows import Conversation, Page
-from .server_source import is_server, source_of, with_servers_fetched
+from .server_source import is_server, source_of
 
 
 class GivenLabels(NamedTuple):
@@ -104,7 +105,7 @@ def calibrate(
     settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
     labels, more = labels_first(rubric, evaluator, some)
-    rest = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
+    rest = [Path(each) for each in local_sources([os.fspath(each) for each in more], note)]
     stored = [path for path in rest if is_evaluation(path)]
     if not (rest or labels.server) or (stored and len(stored) < len(rest)):
         raise InputError("name traces to ask the judge about, or evaluations it has judged")
@@ -181,7 +182,7 @@ def labels_first(
             newest.setdefault(key, msgspec.structs.replace(label, where=Location(file=server.url)))
         own = of_rubric(newest.values(), [rubric, *names_of(evaluator.shape)])
         return GivenLabels(own, None, None, server), rest
-    first = Path(files[0])
+    first = evaluation_at(files[0])
     if is_evaluation(first):
         return GivenLabels([], None, None), files
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None

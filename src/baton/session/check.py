@@ -18,6 +18,7 @@ from baton.config.evaluators import plan_for
 from baton.datasets import load_dataset
 from baton.datasets.files import LazyCases, dataset_files
 from baton.evaluators.judging.load import load_rubric
+from baton.formats.addresses import place_of
 from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
@@ -35,7 +36,7 @@ from baton.store import read_evaluation
 from .agents import configured
 from .file_kinds import Kind, is_kind, kind_of_file
 from .prepare import Note, PathLike, each_once, log_note
-from .server_source import with_servers_fetched
+from .recordings import local_sources
 
 Seen = Mapping[Kind, Sequence[Path]]
 
@@ -76,7 +77,7 @@ def check(
     tell = on_file or (lambda _: None)
     problems: list[Problem] = []
     seen: dict[Kind, list[Path]] = {}
-    paths = [Path(path) for path in with_servers_fetched(each_once(some, note), note)]
+    paths = [Path(path) for path in local_sources(each_once(some, note), note)]
     for path in paths:
         if path.is_dir():
             problems += _check_folder(path, seen, tell, note)
@@ -104,7 +105,9 @@ def _check_folder(
             if file.name == BODIES and is_evaluation(file.parent):
                 evaluation = read_evaluation(file.parent)
                 results = counted(len(evaluation), "result")
-                on_file(f"{file.parent}: evaluation, {evaluation.header.status}, {results}")
+                on_file(
+                    f"{place_of(file.parent)}: evaluation, {evaluation.header.status}, {results}"
+                )
             else:
                 on_file(f"{file}: {_check(file, seen, note)}")
             count += 1

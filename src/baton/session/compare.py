@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.formats.addresses import place_of
 from baton.gate.baseline import (
     DEFAULT,
     Snapshot,
@@ -22,14 +23,16 @@ from baton.gate.trend import Point, evaluations_below
 from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem
 from baton.model.option_names import option
-from baton.store import latest_evaluation, read_evaluation
+from baton.store import evaluation_at, latest_evaluation, read_evaluation
 
 from .evaluation import Evaluation
 from .prepare import PathLike
 from .report import STORED
 
 Side = Evaluation | PathLike
-"""One side of a comparison: an evaluation in memory, its folder, or a baseline by name or path."""
+"""One side of a comparison: an evaluation in memory, its folder or address, or a baseline by name
+or path.
+"""
 
 
 def compare(
@@ -44,10 +47,10 @@ def compare(
     """Compare two evaluations.
 
     Args:
-        before: an evaluation, its folder, or the name or file of a baseline; the baseline
-            ``default`` when left out.
-        after: the evaluation to judge, or its folder; the newest one below ``stored`` when left
-            out.
+        before: an evaluation, its folder or address (``s3://bucket/NAME``), or the name or file of
+            a baseline; the baseline ``default`` when left out.
+        after: the evaluation to judge, its folder or address; the newest one below ``stored`` when
+            left out.
         stored: where evaluations are stored.
         confidence: the required certainty of a difference, over all axes together; between 0 and 1.
         min_effect: the smallest difference that counts.
@@ -97,7 +100,7 @@ def set_baseline(
     """Keep an evaluation to compare with.
 
     Args:
-        evaluation: its folder; the newest one below ``stored`` when left out.
+        evaluation: its folder or address; the newest one below ``stored`` when left out.
         name: the name of the baseline, or the path of its file.
         stored: where evaluations are stored.
         force: also keep one that is incomplete.
@@ -107,17 +110,17 @@ def set_baseline(
         InputError: no such evaluation, or it is incomplete or failed.
     """
     file = baseline_file(name)
-    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
+    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     snapshot = snapshot_of(read_evaluation(folder))
     if snapshot.status not in ("passed", "failed") and not force:
         raise InputError(
-            f"{folder}: it is `{snapshot.status}`, not whole: resume it first, or keep it anyway "
-            f"with {option('force', True)}"
+            f"{place_of(folder)}: it is `{snapshot.status}`, not whole: resume it first, or keep "
+            f"it anyway with {option('force', True)}"
         )
     if snapshot.status == "failed" and not allow_failing:
         raise InputError(
-            f"{folder}: it failed: {snapshot.failures}. What fails in a baseline will not "
-            "count as a regression later: keep one that passed, or this one with "
+            f"{place_of(folder)}: it failed: {snapshot.failures}. What fails in a baseline will "
+            "not count as a regression later: keep one that passed, or this one with "
             f"{option('allow_failing', True)}"
         )
     write_baseline(snapshot, file)
@@ -141,7 +144,7 @@ def trend(
     """Return how a figure changed over evaluations, the oldest first.
 
     Args:
-        evaluations: their folders; all below ``stored`` when left out.
+        evaluations: their folders or addresses; all below ``stored`` when left out.
         axis: ``pass_rate``, an evaluator, or ``EVALUATOR of AGENT``.
         stored: where evaluations are stored.
         name: only evaluations of this name count.
@@ -152,7 +155,7 @@ def trend(
     """
     if last is not None and last < 1:
         raise InputError(f"{option('last')} has to be at least 1, got {last}")
-    folders = [Path(each) for each in evaluations] or evaluations_below(Path(stored))
+    folders = [evaluation_at(each) for each in evaluations] or evaluations_below(Path(stored))
     points = trend_of(folders, axis) if folders else []
     points = [point for point in points if name is None or point.name == name]
     points = points[-last:] if last is not None else points

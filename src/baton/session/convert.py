@@ -27,7 +27,7 @@ from baton.runner.plan import PROVEN_BY_RECORD, make_plan
 
 from .file_kinds import IS_A_DATASET, given_as, not_a_dataset
 from .prepare import Note, PathLike, each_once, log_note
-from .server_source import with_servers_fetched
+from .recordings import local_sources
 
 
 class ConvertedFile(NamedTuple):
@@ -248,7 +248,7 @@ def _recorded(
     paths = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
     if not paths:
         raise InputError("name the traces to draft cases from")
-    files = [Path(path) for path in with_servers_fetched(each_once(paths, note), note)]
+    files = [Path(path) for path in local_sources(each_once(paths, note), note)]
     try:
         recorded = load_traces(files, agents=agents, redact=redact)
     except InputError as error:

@@ -17,7 +17,13 @@ from baton.evaluators.judging.readings import Reading, read
 from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import EvalContext, InputError, Score, Trace, counted
 from baton.runner.judged_subjects import JudgedThing, of_evaluation
-from baton.store import StoredEvaluation, evaluation_traces, latest_evaluation, read_evaluation
+from baton.store import (
+    StoredEvaluation,
+    evaluation_at,
+    evaluation_traces,
+    latest_evaluation,
+    read_evaluation,
+)
 
 from .file_kinds import config_of
 from .prepare import Note, PathLike, log_note
@@ -96,7 +102,7 @@ def distill(
             "label to each thing can be distilled"
         )
     context = settings.plan.context if settings is not None else EvalContext()
-    folders = [Path(each) for each in evaluations]
+    folders = [evaluation_at(each) for each in evaluations]
     folders = folders or [file.parent for file in sorted(Path(stored).glob("*/evaluation.json"))]
     if not folders:
         latest_evaluation(Path(stored))  # says that there is none

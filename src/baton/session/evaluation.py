@@ -12,6 +12,7 @@ import msgspec
 from baton import model
 from baton.config.git import git_state
 from baton.evaluators.registry import evaluator_of_type
+from baton.formats.addresses import is_address, shown_address
 from baton.formats.evaluation_folder import VERSION
 from baton.model import (
     STATUSES,
@@ -163,8 +164,11 @@ class Evaluation(model.Evaluation, kw_only=True):
             path: the folder; it must not exist yet.
 
         Raises:
-            InputError: it exists, or cannot be written.
+            InputError: it exists, is an address, or cannot be written.
         """
+        if is_address(os.fspath(path)):
+            message = "is an address: save a folder, then `baton push FOLDER --out ADDRESS`"
+            raise InputError(Problem(file=shown_address(os.fspath(path)), message=message))
         folder = Path(path)
         writer = EvaluationWriter(
             folder.parent,

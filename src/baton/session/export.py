@@ -18,6 +18,7 @@ from baton.model.redact import Redaction, RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
+from .recordings import with_copies
 from .server_source import is_server
 
 
@@ -98,7 +99,7 @@ def export_recordings(
         from .server_parts import backend_of  # it loads the backends
 
         on = backend_of(config, backend, workers, jobs)
-    paths = [Path(path) for path in unique if not is_server(path)]
+    paths = [Path(path) for path in with_copies(unique) if not is_server(path)]
     priced = pricing(config, prices or {})
     place, headers = target_of(target, headers_from)
     limits = Limits(timeout, retry_attempts, retry_delay)

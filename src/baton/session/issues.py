@@ -46,6 +46,7 @@ from baton.store import FoundTrace, latest_evaluation, read_evaluation, rows_of
 
 from .file_kinds import config_of
 from .prepare import Note, PathLike, ScoreOptions, log_note
+from .recordings import with_copies
 from .report import STORED
 from .score import score, score_readable
 
@@ -373,7 +374,7 @@ def _evaluations(
     unreadable: list[str] | None = None,
 ) -> Iterator[Reportable]:
     recordings: list[PathLike] = []
-    for source in sources or [latest_evaluation(stored)]:
+    for source in with_copies(sources or [latest_evaluation(stored)]):
         if is_evaluation(Path(source)):
             yield read_evaluation(Path(source), partial=True)
         else:

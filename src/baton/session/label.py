@@ -8,11 +8,17 @@ from pathlib import Path
 
 from baton.datasets.labels import Label, LabelFile
 from baton.evaluators.judged import Judged
+from baton.formats.addresses import place_of
 from baton.model import EvalContext, InputError
 from baton.runner.calibration import ToLabel, to_label
 from baton.runner.judged_subjects import of_evaluation, terms_of
 from baton.stats.calibration import FAILED, PASSED
-from baton.store import evaluation_traces, latest_evaluation, read_evaluation
+from baton.store import (
+    evaluation_at,
+    evaluation_traces,
+    latest_evaluation,
+    read_evaluation,
+)
 
 from .file_kinds import config_of
 from .prepare import PathLike
@@ -34,7 +40,7 @@ def label(
     """Return the things of an evaluation to label, the most valuable first.
 
     Args:
-        evaluation: its folder; the newest one below ``stored`` when left out.
+        evaluation: its folder or address; the newest one below ``stored`` when left out.
         rubric: the rubric to label by; the one that judged the evaluation when left out.
         labels: the file that takes the labels, one JSON object a line; what is in it is kept.
         by: the name of the person who labels, if there are several.
@@ -46,7 +52,7 @@ def label(
     Raises:
         InputError: no such rubric, or it is about nothing there.
     """
-    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
+    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     definitions = None if agents is None else Path(agents)
     made = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
     settings = config_of(config) if config is not None else None
@@ -54,7 +60,7 @@ def label(
     verdicts = of_evaluation(made, evaluator.type)
     things = to_label(evaluator, evaluation_traces(made, definitions), EvalContext(), verdicts)
     if not things:
-        raise InputError(f"{made.folder}: holds nothing that `{evaluator.type}` is about")
+        raise InputError(f"{place_of(made.folder)}: holds nothing that `{evaluator.type}` is about")
     return Labelling(evaluator, things, LabelFile(Path(labels)), by)
 
 

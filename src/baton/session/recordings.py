@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.formats.addresses import is_address, place_of, shown_address
 from baton.formats.evaluation_folder import Header, is_evaluation, read_header
 from baton.model import InputError, Problem
-from baton.readers.shards import is_address
-from baton.store import read_evaluation, recordings_of
+from baton.store import evaluation_at, holds_evaluation, read_evaluation, recordings_of
 
-from .prepare import Note
+from .prepare import Note, PathLike
 from .server_source import fetch, is_server
 
 
@@ -26,8 +27,47 @@ class Recordings(NamedTuple):
     agents: Path | None = None
 
 
-def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
+def with_copies(paths: Iterable[PathLike]) -> list[str]:
+    """Replace addresses of evaluations (``s3://bucket/NAME``) by fetched copies.
+
+    Servers and local paths are not changed.
+
+    Raises:
+        InputError: there is no evaluation at an address, or it cannot be fetched.
+    """
+    return [
+        _copy(path) if _is_elsewhere(path) else path for path in (os.fspath(each) for each in paths)
+    ]
+
+
+def local_sources(paths: Iterable[PathLike], note: Note) -> list[str]:
+    """Replace addresses of evaluations by fetched copies, and servers by files.
+
+    Raises:
+        InputError: there is no evaluation at an address, or a server refuses the request.
+        ServerError: a server does not answer.
+    """
+    return [str(fetch(path, note)) if is_server(path) else path for path in with_copies(paths)]
+
+
+def _is_elsewhere(path: str) -> bool:
+    return is_address(path) and not is_server(path)
+
+
+def _copy(address: str) -> str:
+    if any(mark in address for mark in "*?[") or not holds_evaluation(address):
+        message = (
+            "no evaluation: recordings at an address are read only by `baton score`; copy them to "
+            "a folder"
+        )
+        raise InputError(Problem(file=shown_address(address), message=message))
+    return str(evaluation_at(address))
+
+
+def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) -> Recordings:
     """Replace evaluation folders and servers by recordings.
+
+    With ``addresses``, those that hold no evaluation are kept; else they are refused.
 
     Conversations of a server (``server://HOST``) are fetched into a file. For the folder of an
     evaluation stands what it was made of.
@@ -43,6 +83,11 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
     """
     read, exclude, agents = list[str](), list[Path](), None
     for path in paths:
+        if _is_elsewhere(path):
+            if addresses and ("*" in path or not holds_evaluation(path)):
+                read.append(path)
+                continue
+            path = _copy(path)  # noqa: PLW2901 - from here on it is a folder
         folder = Path(path)
         if folder.suffix == ".py" and folder.is_file():
             message = (
@@ -53,7 +98,7 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
         if is_server(path):
             read.append(str(fetch(path, note)))
             continue
-        if is_address(path) or not is_evaluation(folder) or not read_header(folder, Header).traces:
+        if not is_evaluation(folder) or not read_header(folder, Header).traces:
             read.append(path)
             continue
         stored = read_evaluation(folder, partial=True)
@@ -65,12 +110,12 @@ def recordings_in(paths: Sequence[str], note: Note) -> Recordings:
                 "as this folder was created elsewhere or moved; if you trust them, name these "
                 "recordings in place of the folder"
             )
-            raise InputError(Problem(file=path, message=message))
+            raise InputError(Problem(file=place_of(folder), message=message))
         if len(recordings.paths) < len(made_of):
             gone = [name for name in made_of if Path(name) not in recordings.paths]
             message = f"was made from {', '.join(gone[:3])}, which no longer exists"
-            raise InputError(Problem(file=path, message=message))
-        note(f"{path}: reads the recordings it was made from: {listed}")
+            raise InputError(Problem(file=place_of(folder), message=message))
+        note(f"{place_of(folder)}: reads the recordings it was made from: {listed}")
         read += map(str, recordings.paths)
         exclude += recordings.exclude
         agents = agents or recordings.agents

@@ -57,7 +57,7 @@ from .prepare import (
     refuse_unknown,
     trust_in,
 )
-from .recordings import recordings_in
+from .recordings import recordings_in, with_copies
 
 MomentsLike = Trace | Dataset | Sequence[Trace | Case | PathLike] | PathLike
 """What to play again: traces, cases, or the paths of either."""
@@ -281,7 +281,7 @@ def _chosen(
     else:
         some = list(moments)
     paths = each_once(
-        [os.fspath(each) for each in some if isinstance(each, str | os.PathLike)],
+        with_copies(each for each in some if isinstance(each, str | os.PathLike)),
         options.get("note", log_note),
     )
     cases = [each for each in some if isinstance(each, Case)]

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from baton.config import Config
 from baton.config.shape import ReporterSpec
+from baton.formats.addresses import is_address, open_address, place_of
 from baton.formats.own_files import refuse_overwriting
 from baton.model import BatonError, InputError, Problem
 from baton.model.redact import RedactLike, redaction_of
 from baton.reports.registry import report_entry
-from baton.store import StoredEvaluation, latest_evaluation, read_evaluation, recordings_of
+from baton.store import (
+    StoredEvaluation,
+    evaluation_at,
+    latest_evaluation,
+    read_evaluation,
+    recordings_of,
+)
 
 from .prepare import Note, PathLike, log_note
 
@@ -20,16 +28,41 @@ STORED = Path(".baton/evaluations")
 """Where evaluations are stored, and looked for, unless another folder is named."""
 
 
+class Out(NamedTuple):
+    """Where evaluations are stored: a folder, and the address where finished ones are copied."""
+
+    folder: Path
+    address: str | None = None
+
+
+def out_at(place: PathLike) -> Out:
+    """Return where to store evaluations: a folder, or below an address.
+
+    With an address they are written below :data:`STORED` first, so that nothing is lost if the
+    storage fails.
+
+    Raises:
+        InputError: fsspec or the driver of the address is not installed.
+    """
+    text = os.fspath(place)
+    if not is_address(text):
+        return Out(Path(text))
+    open_address(text)
+    return Out(STORED, text)
+
+
 class Written(NamedTuple):
     """An evaluation folder, and other inputs of its reports.
 
-    ``traces`` are the recordings that were scored, ``agents`` the definitions they were read with.
+    ``traces`` are the recordings that were scored, ``agents`` the definitions they were read with,
+    ``upload_to`` the address below which it is copied.
     """
 
     folder: Path
     config: Config | None = None
     traces: Sequence[Path] = ()
     agents: Path | None = None
+    upload_to: str | None = None
 
 
 def report(
@@ -50,7 +83,8 @@ def report(
     """Open a stored evaluation, and write reports on it.
 
     Args:
-        evaluation: its folder; the newest one below ``stored`` when left out.
+        evaluation: its folder, also at an address (``s3://bucket/NAME``), of which a copy is
+            fetched; the newest one below ``stored`` when left out.
         html: the file for one page with every case and trace.
         markdown: the file for a comment for a pull request.
         csv: the file for a row for each score.
@@ -70,7 +104,7 @@ def report(
     Raises:
         InputError: no such evaluation, or a file that cannot be written.
     """
-    folder = Path(evaluation) if evaluation is not None else latest_evaluation(Path(stored))
+    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     named = {"html": html, "markdown": markdown, "csv": csv, "junit": junit}
     files = {kind: Path(path) for kind, path in named.items() if path is not None}
     made = read_evaluation(
@@ -82,7 +116,7 @@ def report(
     )
     if with_traces or html is not None:
         if refused := recordings_of(made).refused:
-            note(f"{folder}: {refused}")
+            note(f"{place_of(folder)}: {refused}")
     check_outputs(None, [*files.values(), *([] if output is None else [Path(output)])])
     write_reports(made, [], files)
     return made

@@ -25,7 +25,7 @@ from baton.model import EvalContext, InputError
 from baton.runner.calibration import People, people, placed
 from baton.runner.judged_subjects import JudgedThing, of_evaluation, terms_of
 from baton.stats.calibration import Key, Opinion, Terms, people_class
-from baton.store import evaluation_traces, read_evaluation
+from baton.store import evaluation_at, evaluation_traces, read_evaluation
 
 from .calibrate import labels_first
 from .file_kinds import config_of
@@ -81,7 +81,7 @@ def keep_examples(
     settings = config_of(config) if config is not None else None
     evaluator = rubric_evaluator(rubric, settings)
     people_labels, rest = labels_first(rubric, evaluator, files)
-    folders = [Path(each) for each in rest]
+    folders = [evaluation_at(each) for each in rest]
     if not folders or not all(map(is_evaluation, folders)):
         raise InputError("name evaluations that the judge has scored, after the labels")
     context = settings.plan.context if settings is not None else EvalContext()

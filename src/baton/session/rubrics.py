@@ -32,7 +32,7 @@ from baton.store import StoredEvaluation
 
 from .file_kinds import config_of
 from .prepare import Note, PathLike, load_cases, log_note
-from .server_source import with_servers_fetched
+from .recordings import local_sources
 
 
 class RubricFile(NamedTuple):
@@ -110,7 +110,7 @@ def requests_for(
     errors: list[InputError] = []
     ids: list[str] = []
     shown = 0
-    (recording,) = with_servers_fetched([os.fspath(file)], note)
+    (recording,) = local_sources([os.fspath(file)], note)
     for trace in iter_traces(
         [Path(recording)], agents=catalog, on_problem=errors.append, on_note=note, redact=redaction
     ):

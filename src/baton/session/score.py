@@ -15,11 +15,12 @@ from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import keep_of
 from baton.datasets.recorded_dispatches import recorded_trace
+from baton.formats.addresses import is_address, is_copy
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
 from baton.model import Case, Dataset, InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
-from baton.readers.shards import BYTES, is_address, iter_shards
+from baton.readers.shards import BYTES, iter_shards
 from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, score_to_folder
 from baton.store import StoredEvaluation, read_evaluation, rows_of
@@ -117,7 +118,7 @@ def _score(
         evaluation.notices += left_unchecked(plan, cases)
     # A folder refers to recordings only if all can be read again from the same files. It contains
     # the traces themselves if a program made them, or made their cases.
-    from_files = len(ready.words) == len(ready.traces) and (cases is None or bool(inputs.paths))
+    from_files = not ready.is_kept and (cases is None or bool(inputs.paths))
     about = folder_header(
         plan,
         inputs,
@@ -228,7 +229,7 @@ def score_files(
     header = folder_header(
         plan,
         inputs,
-        traces=ready.words,
+        traces=[] if ready.is_copied else ready.words,
         definitions=inputs.definitions,
         request=_request(inputs, again.evaluators),
     )
@@ -243,9 +244,10 @@ def score_files(
     check_outputs(config, reports, [*ready.files, *cases, inputs.definitions])
     backend_spec = backend_spec or _processes(jobs, ready)
     if backend_spec is None:
-        kept = len(ready.words) < len(ready.traces)
         read = _read(ready, problems)
-        folder: Path | None = score_to_folder(plan, read, inputs.dataset, keep_traces=kept, **how)
+        folder: Path | None = score_to_folder(
+            plan, read, inputs.dataset, keep_traces=ready.is_kept, **how
+        )
     else:
         from baton.runner.backends.distribute import score_on
 
@@ -421,6 +423,16 @@ class _Ready(NamedTuple):
         return [Path(word) for word in self.words if not is_address(word)]
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the folder has to contain the traces, because their source will not last."""
+        return len(self.words) < len(self.traces) or self.is_copied
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether traces are those of an evaluation that was fetched from an address."""
+        return any(is_copy(each) for each in self.files)
+
+    @property
     def name(self) -> str | None:
         """The name of the config or dataset."""
         config, dataset = self.inputs.config, self.inputs.dataset
@@ -508,7 +520,7 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
             raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
         word = os.fspath(each)
         if is_address(word) or not any(mark in word for mark in "*?[") or Path(word).exists():
-            read = recordings_in([word], note)
+            read = recordings_in([word], note, addresses=True)
             expanded += read.paths
             exclude += read.exclude
             agents = agents or read.agents
@@ -607,6 +619,8 @@ def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[st
     chosen = chosen_backend(config.backend if config else None, backend, workers)
     # Traces at addresses are read in pieces, which workers do.
     at_address = len(ready.files) < len(ready.words)
+    if chosen is not None and ready.is_copied:
+        raise InputError("an evaluation at an address is scored in one process: use no backend")
     if chosen is not None and len(ready.words) < len(ready.traces):
         raise InputError("cases of dispatches cannot be scored with a backend: leave it out")
     return {"type": "local"} if chosen is None and at_address else chosen
@@ -621,6 +635,9 @@ def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
         return None
     if len(ready.words) < len(ready.traces):
         note(f"{option('jobs', 1)}, because cases of dispatches are scored in one process")
+        return None
+    if ready.is_copied:
+        note(f"{option('jobs', 1)}, because evaluations at addresses are scored in one process")
         return None
     if plan.needs_judge:
         note(f"{option('jobs', 1)}, because judges wait for answers, not for processors")

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -120,11 +120,6 @@ def fetch(address: str, note: Note) -> Path:
         draft.unlink(missing_ok=True)
     note(f"{_shown(address)}: {counted(count, 'conversation')}, kept in {kept}{gone}")
     return kept
-
-
-def with_servers_fetched(paths: Iterable[str], note: Note) -> list[str]:
-    """Put files in place of servers; raises like :func:`fetch`."""
-    return [str(fetch(path, note)) if is_server(path) else path for path in paths]
 
 
 def _items(source: Source, path: str) -> Iterator[msgspec.Raw | None]:

@@ -31,8 +31,8 @@ from .calibrate import labelled_traces, labels_first
 from .file_kinds import config_of
 from .improve import IMPROVEMENTS, keep_result, new_folder
 from .prepare import Note, PathLike, log_note, refuse_unknown
+from .recordings import local_sources
 from .rubrics import rubric_evaluator, rubric_files
-from .server_source import with_servers_fetched
 
 if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
@@ -255,7 +255,7 @@ def _prepared(
     people, more = labels_first(rubric, evaluator, [labels, *traces])
     if people.file is None and people.server is None:
         raise InputError(f"{os.fspath(labels)}: contains no labels")
-    paths = [Path(each) for each in with_servers_fetched([os.fspath(each) for each in more], note)]
+    paths = [Path(each) for each in local_sources([os.fspath(each) for each in more], note)]
     if not paths and people.server is None:
         raise InputError("name the recordings that were labelled")
     pairs = labelled_traces(paths, people, settings, options.get("agents"), note)

@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.formats.evaluation_folder import Header, is_evaluation, read_header
-from baton.model import Dispatch, InputError, Problem, Trace, suggestion
+from baton.model import Dispatch, InputError, Trace, suggestion
 from baton.model.redact import RedactLike
 from baton.readers import iter_traces
-from baton.readers.shards import is_address
 
 from .file_kinds import IS_A_DATASET, given_as
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
 from .recordings import recordings_in
-from .server_source import is_server
 
 
 def _changed_in(paths: Sequence[str]) -> Iterator[str]:
@@ -72,10 +70,6 @@ def traces_to_show(
     paths = each_once(some, note)
     for text in _changed_in(paths):
         note(text)
-    for path in paths:
-        if is_address(path) and not is_server(path):
-            message = "only `baton score` reads addresses: copy this to a file to show it"
-            raise InputError(Problem(file=path, message=message))
     read = recordings_in(paths, note)
     errors: list[InputError] = []
     cases: dict[str, None] = {}

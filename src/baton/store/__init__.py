@@ -13,6 +13,12 @@ from .read import (
     repeat_of,
     rows_of,
 )
+from .remote import (
+    NotUploaded,
+    evaluation_at,
+    holds_evaluation,
+    upload,
+)
 from .write import (
     Encoded,
     EvaluationWriter,
@@ -33,10 +39,13 @@ __all__ = [
     "Header",
     "IndexRow",
     "Kept",
+    "NotUploaded",
     "Reportable",
     "StoredEvaluation",
     "encoded",
+    "evaluation_at",
     "evaluation_traces",
+    "holds_evaluation",
     "keep",
     "latest_evaluation",
     "mark_interrupted",
@@ -46,4 +55,5 @@ __all__ = [
     "repeat_of",
     "row_of",
     "rows_of",
+    "upload",
 ]

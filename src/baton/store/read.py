@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 import msgspec
 
+from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import (
     BODIES,
     HEADER,
@@ -41,6 +42,7 @@ from baton.model import (
 from baton.model.option_names import option
 from baton.model.redact import Redaction
 
+from .remote import naming_address
 from .seal import is_sealed
 
 if TYPE_CHECKING:
@@ -221,7 +223,7 @@ class StoredEvaluation:
                 text = _ENCODER.encode(self._redaction.value(msgspec.json.decode(text)))
             return read_body(text, self.header.version)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            file = str(self.folder / BODIES)
+            file = f"{place_of(self.folder)}/{BODIES}"
             message = f"the result of case `{row.case_id}` is damaged: {error}"
             raise InputError(Problem(file=file, message=message, damaged=True)) from None
 
@@ -268,11 +270,12 @@ def read_evaluation(
     Raises:
         InputError: it is not an evaluation folder, or (without ``partial``) is damaged.
     """
-    opened = open_folder(folder)
+    with naming_address(folder):
+        opened = open_folder(folder)
+        if not partial:
+            opened.refuse_damage()
     if redact is not None:
         opened.header.redact = redact.as_config
-    if not partial:
-        opened.refuse_damage()
     return StoredEvaluation(opened, traces, agents)
 
 
@@ -368,12 +371,12 @@ def evaluation_traces(
 
     recordings = recordings_of(evaluation)
     if recordings.refused is not None:
-        raise InputError(Problem(file=str(evaluation.folder), message=recordings.refused))
+        raise InputError(Problem(file=place_of(evaluation.folder), message=recordings.refused))
     names = {str(path) for path in recordings.paths}
     wanted = [] if evaluation.traces else evaluation.header.traces
     gone = [path for path in wanted if str(Path(path)) not in names]
     if gone:
-        message = f"`{evaluation.folder}` was made from this, which no longer exists"
+        message = f"`{place_of(evaluation.folder)}` was made from this, which no longer exists"
         raise InputError(Problem(file=path, message=message) for path in gone)
     yield from iter_traces(recordings.paths, agents=agents, redact=evaluation.header.redaction)
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import HEADER, is_evaluation
 from baton.model import InputError, Problem
 from baton.model.filter import Filter
@@ -27,6 +28,7 @@ from baton.server.store import Store, open_store
 from baton.server.worker import Worker, bounds_of
 from baton.session.push import pack
 from baton.session.record import FOLDER as RECORDINGS
+from baton.session.recordings import with_copies
 
 from .app import pages
 
@@ -77,7 +79,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
     inbox = Inbox(store)
     evaluations = 0
     recordings: list[str] = []
-    for each in paths:
+    for each in with_copies(paths):
         folders = _evaluations_in(Path(each))
         for folder in folders:
             add_folder(store, project, folder, "baton view")
@@ -93,7 +95,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
                 raise
             # The traces of an evaluation may be deleted, or not accessible; it is shown without
             # them.
-            note(f"{path}: {error}")
+            note(f"{place_of(Path(path))}: {error}")
             continue
         for package in packages:
             name = f"{package.name}.tar.gz" if len(recordings) == 1 else f"{number}-{package.name}"
