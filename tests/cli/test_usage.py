@@ -116,7 +116,8 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
     [
         (["score", "app.py"], "is a program, not a recording: `baton record -- python app.py`"),
         (["show", "app.py"], "`baton eval app.py:FUNCTION DATASET` plays it"),
-        (["show", "s3://bucket/runs"], "s3://bucket/runs: only `baton score` reads addresses"),
+        (["show", "s3://bucket/runs"], "s3://bucket/runs: cannot be read: Install s3fs"),
+        (["show", "file:///none/runs"], "an address are read only by `baton score`; copy them"),
         (["check", "gone.yaml"], "gone.yaml: providers[0].target: no module `gone_agents`"),
         (["check", "file.yaml"], "gone.py: no such file"),
     ],
