@@ -1,8 +1,8 @@
-"""The part of the session that ADK gives to an agent, if its definition shows it.
+"""The part of the session that ADK gives to an agent, if the agent's definition shows it.
 
 An agent sees the events of the session that its branch may see. An agent with
-``include_contents="none"`` only sees the last message of another speaker and what came after;
-events do not show which of both applies.
+``include_contents="none"`` only sees the last message of another speaker, and everything after it.
+Events do not show which of the two applies.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from baton.model import AgentRun, Content, GotBack, Ref, Said, ToolCall, Turn
 from baton.readers.catalog import Catalog
 
-# A session of 1,000 turns would have half a million references: each run names all before it.
+# A session of 1,000 turns would have half a million references, as each run names all earlier ones.
 _MOST = 20_000
 
 
@@ -20,7 +20,7 @@ class History:
     """The runs of one session, in the order they started."""
 
     def __init__(self, catalog: Catalog, *, whole: bool) -> None:
-        """Take definitions; ``whole`` tells that nothing of the session came before."""
+        """Set the definitions; ``whole``: the recording starts with the session."""
         tells = any(card.shares_history is not None for card in catalog.values())
         self._catalog = catalog
         self._whole = whole and tells
@@ -29,7 +29,7 @@ class History:
         self._left = _MOST
 
     def begin(self, turn: Turn, *, another_session: bool) -> None:
-        """Go on with a turn."""
+        """Continue with a turn."""
         if another_session:
             self._turns = []
         self._turns.append(turn)
@@ -67,7 +67,7 @@ class History:
 
 
 def _last_words(turn: Turn, run: AgentRun) -> Content | None:
-    """Return what the agent before said last, if it did nothing after that."""
+    """Return the last text of the previous agent, if it did nothing after it."""
     before = turn.runs[-2] if len(turn.runs) > 1 else None
     if before is None or before.agent == run.agent or not before.steps:
         return None
@@ -76,9 +76,9 @@ def _last_words(turn: Turn, run: AgentRun) -> Content | None:
 
 
 def _sees(branch: str, other: str) -> bool:
-    """Return whether what was said in another branch is given to an agent in this one.
+    """Return whether an agent in this branch gets what was said in another one.
 
-    ``fan_out.a`` and ``fan_out.b`` run side by side, and what comes after both has no branch.
+    ``fan_out.a`` and ``fan_out.b`` run in parallel, and what comes after both has no branch.
     """
     return not branch or not other or branch == other or branch.startswith(f"{other}.")
 

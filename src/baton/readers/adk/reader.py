@@ -1,4 +1,4 @@
-"""Conversations, sessions, result files and recorded cases of ADK as traces."""
+"""Converts conversations, sessions, result files and recorded cases of ADK to traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated
 from .turn import Session, is_bookkeeping, read_turn
 from .wire import Wire, dropped_keys, session_attributes
 
-# The context of a run is told only where `history.py` finds it out from definitions.
+# The context of a run is known only if `history.py` can derive it from definitions.
 _NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
 
@@ -57,13 +57,13 @@ def read_conversation(
     branches: bool = True,
     first_of_sessions: Container[str] = (),
 ) -> Trace:
-    """Turn events, in the order they came, into a trace.
+    """Convert events, in the order they arrived, to a trace.
 
-    ADK's own order is kept: events are not sorted by time, since a paused call is answered with an
-    earlier time. Partial chunks are left out, as the complete text follows them. ``untold`` names
-    what else this source does not record, ``app_details`` are what it says of the agents,
-    invocation by invocation, and ``begins`` is the session at its start. ``whole`` tells that
-    nothing came before, ``branches`` that events name theirs, and ``first_of_sessions`` are
+    ADK's own order is kept: events are not sorted by time, because a paused call is answered with
+    an earlier time. Partial chunks are left out, as the complete text follows. ``untold`` names
+    what else this source does not record, ``app_details`` is what it says about the agents,
+    invocation by invocation, and ``begins`` is the session at its start. ``whole``: the recording
+    starts with the session; ``branches``: events name their branch; ``first_of_sessions`` are
     invocations that begin another session.
     """
     kept, dropped = _whole_events(wire.events)
@@ -108,7 +108,7 @@ def _finished(
 
 
 def _rewritten(events: list[Event]) -> bool:
-    """Return whether agents get another history than the events: a summary, or only a part."""
+    """Return whether agents get something else than the events: a summary, or only a part."""
     return any(
         event.actions is not None
         and (event.actions.compaction or event.actions.rewind_before_invocation_id)
@@ -135,14 +135,15 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     if not lost:
         return whole, []
     text = "".join((event.content.text() if event.content else None) or "" for event in lost)
-    # A chunk still tells who was running when the stream ended, and that it ended too early.
+    # A chunk still shows which agent was running when the stream ended, and that it ended too
+    # early.
     whole += [msgspec.structs.replace(chunks[-1], content=None) for chunks in open_chunks.values()]
     what = "partial chunks without the whole they belong to"
     return whole, [Dropped(what=what, count=len(lost), example=text[:80] or None)]
 
 
 def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
-    """Group events by invocation; a server's error frame belongs to the one before it."""
+    """Group events by invocation; a server's error frame belongs to the previous one."""
     groups: dict[str | None, list[Event]] = {}
     last: str | None = None
     for event in events:
@@ -182,7 +183,7 @@ _NO_TIMES = [
 
 
 def read_eval_case(document: Document, source: Source, catalog: Catalog) -> Trace:
-    """Read one case of an eval set; raises InputError with every fault it has."""
+    """Read one case of an eval set; raises InputError with all of its errors."""
     extra_keys: list[ExtraKey] = []
     case = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
     return recorded_case(case, extra_keys, source, catalog)
@@ -195,7 +196,7 @@ def recorded_case(
     catalog: Catalog,
     session_id: str | None = None,
 ) -> Trace:
-    """Turn a case into a trace, from the events it keeps or else from what it states."""
+    """Convert a case to a trace, from its events or else from what it states."""
     id_ = session_id or case.eval_id
     kept = [_has_events(turn) for turn in case.conversation or ()]
     if not any(kept):
@@ -231,10 +232,10 @@ def _has_events(turn: Invocation) -> bool:
 def _read_mixed(
     case: EvalCase, extra_keys: list[ExtraKey], id_: str, source: Source, catalog: Catalog
 ) -> Trace:
-    """Read a case some of whose turns keep their events, and others only state what was done.
+    """Read a case in which some turns have events, and others only state what was done.
 
-    Somebody added a turn by hand to a recorded session, for example. What is not recorded differs
-    from turn to turn, so it is named in the turns' own objects.
+    For example, somebody added a turn by hand to a recorded session. What is not recorded differs
+    from turn to turn, so it is named in the objects of each turn.
     """
     session = Session(catalog, branches=False)
     stated: list[Turn] = []
@@ -257,7 +258,7 @@ def _read_mixed(
 
 
 def _name_in_objects(turn: Turn, names: Iterable[str]) -> None:
-    """Name what is unknown of a turn, its runs, dispatches and calls in these themselves."""
+    """Name what is unknown about a turn, its runs, dispatches and calls in these objects."""
     calls = [step for run in turn.runs for step in run.steps if isinstance(step, ToolCall)]
     kinds: dict[str, Sequence[Turn | AgentRun | Dispatch | ToolCall]] = {
         "turn": [turn],
@@ -273,7 +274,7 @@ def _name_in_objects(turn: Turn, names: Iterable[str]) -> None:
 
 
 def _turn_events(turn: Invocation) -> Iterator[InvocationEvent]:
-    """Yield the events of a turn, what the user said and the final response among them."""
+    """Yield the events of a turn, including the user's message and the final response."""
     yield InvocationEvent(author="user", content=as_content(turn.user_content, "user"))
     kept = turn.intermediate_data.invocation_events if turn.intermediate_data else None
     if not kept:
@@ -295,7 +296,7 @@ def as_content(wire: WireContent | str | None, role: str) -> WireContent | None:
 
 
 class CaseOutcome(msgspec.Struct, kw_only=True):
-    """One case of a result file; what is scored there is not read."""
+    """One case of a result file; its scores are not read."""
 
     eval_id: str
     session_id: str | None = None
@@ -312,7 +313,7 @@ class ResultFile(msgspec.Struct, kw_only=True):
 def read_session(
     document: Document, source: Source, catalog: Catalog, case: str | None = None
 ) -> Trace:
-    """Read a session, as a server answers it or ADK saves it."""
+    """Read a session, as a server returns it or ADK saves it."""
     extra_keys: list[ExtraKey] = []
     session = document.decode(
         SessionFile, extra_keys=extra_keys, spellings=(camel_twin(SessionFile),)
@@ -321,7 +322,7 @@ def read_session(
 
 
 def read_result_file(document: Document, source: Source, catalog: Catalog) -> Iterator[Trace]:
-    """Read the recorded runs of a result file, one trace a case."""
+    """Read the recorded runs of a result file, one trace per case."""
     value = document.value()
     if isinstance(value, str):
         document = Document(document.file, value.encode(), "json", document.first_line)
@@ -381,7 +382,7 @@ def _session_trace(
 
 
 def _state_before(session: SessionFile) -> dict[str, Any]:
-    """Return what the state held before the first event: what no event changed of the last one."""
+    """Return the state before the first event: the part of the last state that no event changed."""
     changed: set[str] = set()
     for event in session.events:
         changed.update((event.actions.state_delta if event.actions else None) or {})

@@ -1,8 +1,8 @@
 """Recordings that state which agents ran and which tools were called, without events.
 
-Eval sets in the ``tool_uses`` shape and judge-llm's results are such. A chain of agents may
-stand in ``metadata``: ``agent_chains`` by turn, or ``agent_chain`` for the whole conversation,
-which says who ran in a turn only when there is one.
+Examples are eval sets with ``tool_uses``, and results of judge-llm. ``metadata`` may have a chain
+of agents: ``agent_chains`` by turn, or ``agent_chain`` for the whole conversation, which says who
+ran in a turn only if there is one turn.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ NOT_STATED = [
 def read_stated(
     case: EvalCase, extra_keys: list[ExtraKey], id_: str, source: Source, catalog: Catalog
 ) -> Trace:
-    """Read a case of which only statements are known.
+    """Read a case without events.
 
     Raises:
         InputError: a record names an agent by something else than text.
@@ -104,14 +104,14 @@ def read_stated(
 
 
 def details_of(case: EvalCase) -> list[Any]:
-    """Return what each turn of a case states about the agents."""
+    """Return what each turn of a case states about agents."""
     return [turn.app_details for turn in case.conversation or ()]
 
 
 def note_tools(builder: TraceBuilder, app_details: Sequence[Any]) -> None:
-    """Record the tools that agents were offered, and whom these may hand work to.
+    """Record the tools that agents were offered, and which agents they can hand work to.
 
-    ADK writes ``app_details`` into the invocations that it evaluated, one after the other.
+    ADK writes ``app_details`` into each invocation that it evaluates.
     """
     for number, details in enumerate(app_details):
         if not isinstance(details, dict):
@@ -130,7 +130,7 @@ def note_tools(builder: TraceBuilder, app_details: Sequence[Any]) -> None:
 
 
 def read_stated_turn(case: EvalCase, number: int, builder: TraceBuilder, source: Source) -> Turn:
-    """Read one turn of which only statements are known; turns are counted from 0.
+    """Read one turn without events; turns are counted from 0.
 
     Raises:
         InputError: a record names an agent by something else than text.
@@ -207,7 +207,7 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
 
 
 def _names_agent(call: FunctionCall) -> bool:
-    """Tell a transfer that names an agent; a model may also leave the name out."""
+    """Return whether a call is a transfer with an agent's name, which a model can leave out."""
     name = (call.arguments() or {}).get("agent_name")
     return isinstance(name, str) and bool(name)
 
@@ -221,7 +221,7 @@ def _without_nameless_transfers(data: IntermediateData) -> IntermediateData:
 
 
 def _opener_named(data: IntermediateData) -> bool:
-    """Return whether the first agent that is named opened the turn, or was handed to."""
+    """Return whether the first named agent opened the turn, or got work handed over."""
     for record in data.intermediate_responses or ():
         if author_pair(record):
             return True
@@ -234,7 +234,7 @@ def _opener_named(data: IntermediateData) -> bool:
 
 
 def _calls(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
-    """Put calls where a record says who made them, else with the agent that had control."""
+    """Assign calls to the agent that made them if it is recorded, else to the agent in control."""
     owners = {
         str(record.get("function_id")): str(record["agent_name"])
         for record in data.intermediate_responses or ()
@@ -258,7 +258,7 @@ def _calls(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
             call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
             call.unknown = [name for name in call.unknown if name != "status"]
         elif wire.name == TRANSFER_TOOL:
-            # Control is with the next run of the agent that the call names, if there is one.
+            # The next run of the agent that the call names is in control, if there is one.
             target = (wire.arguments() or {}).get("agent_name")
             later = turn.runs[turn.runs.index(run) + 1 :]
             receiver = next((r for r in later if r.agent == target and not r.started_by), None)
@@ -276,7 +276,7 @@ def _transfer(
 
 
 def _link(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
-    """Link runs that follow each other: by a stated transfer, else by order alone."""
+    """Link consecutive runs: by a stated transfer, else only by order."""
     stated = {
         record.get("to_agent")
         for record in data.intermediate_responses or ()

@@ -46,8 +46,8 @@ class OpenCall:
 class Session:
     """State that is kept between turns of a conversation: its builder, and open calls.
 
-    ``asked_about`` holds which call each request to a person is about, both by id. ``whole`` tells
-    that the recording starts with the session, ``branches`` that events name their branch.
+    ``asked_about`` maps each request to a person to the call that it is about, by id. ``whole``:
+    the recording starts with the session; ``branches``: events name their branch.
     """
 
     def __init__(self, catalog: Catalog, *, whole: bool = False, branches: bool = True) -> None:
@@ -59,7 +59,7 @@ class Session:
         self.asked_about: dict[str, str] = {}
 
     def open_call(self, id_: str | None, name: str) -> OpenCall | None:
-        """Find the call an answer belongs to: by id, else the oldest open one of its name."""
+        """Find the call that an answer belongs to: by id, else the oldest open one of its name."""
         if id_ is not None:
             return self.calls.get(id_)
         waiting = (c for c in self.calls.values() if c.call.name == name and not c.answered)
@@ -79,7 +79,7 @@ class Lanes:
     """The runs that are open in each lane of one turn."""
 
     def __init__(self, authors: frozenset[str], new_group: Callable[[], int]) -> None:
-        """Take all names that author an event in the turn; other names are containers."""
+        """Set the names of all authors of events in the turn; other names are workflows."""
         self._new_group = new_group
         self._authors = authors
         self._current: dict[str, AgentRun] = {}
@@ -92,7 +92,7 @@ class Lanes:
         """Place an event; ``expected`` is the agent that control was last handed to."""
         path = (event.node_info.path if event.node_info is not None else None) or None
         if path is None and not event.branch:
-            # The usual case; events of one agent mostly come from one place.
+            # The usual case: most events of one agent come from the same place.
             author = event.author or ""
             plain = self._plain.get(author)
             if plain is None:
@@ -113,7 +113,7 @@ class Lanes:
         return Origin(agent, lane, tuple(dict.fromkeys(inside)), path if exact else None)
 
     def find(self, origin: Origin, handed_to: bool) -> AgentRun | None:
-        """Return the open run an event continues; a hand-over to its agent asks for a new one."""
+        """Return the open run that an event continues; a hand-over to its agent needs a new run."""
         if handed_to:
             return None
         current = self._current.get(origin.lane)
@@ -190,7 +190,8 @@ class _TurnReader:
             if event.author and event.author not in authors and not is_bookkeeping(event):
                 authors.add(event.author)
         self._authors = frozenset(authors)
-        # No function of this object: a circle would keep the whole turn until it is searched for.
+        # Not a method: a reference cycle would keep the whole turn in memory until garbage
+        # collection.
         self._lanes = Lanes(self._authors, partial(self._builder.next_group, self._turn))
         self._error: str | None = None
         self._cut = False
@@ -249,7 +250,7 @@ class _TurnReader:
         parts = (event.content.parts if event.content else None) or []
         for part in parts:
             if part.function_response is not None:
-                # The result of a waiting tool, or a yes or no to one, which is no result.
+                # The result of a waiting tool, or a yes or no to its question, which is no result.
                 answer = part.function_response
                 opened = self._session.open_call(answer.id, answer.name or "")
                 if opened is not None and answer.id not in self._session.asked_about:
@@ -262,7 +263,7 @@ class _TurnReader:
             self._turn.input = heard if before is None else _joined(before, heard)
 
     def _read_agent(self, event: AnyEvent) -> None:
-        # Only a path can name an agent that is not the author, so only then is this looked at.
+        # Only a path can name an agent that is not the author, so this is only needed with a path.
         pending = self._pending() if event.node_info is not None else None
         origin = self._lanes.origin(event, pending.to_agent if pending else None)
         run = self._run(origin, event)
@@ -294,7 +295,7 @@ class _TurnReader:
             self._read_answers(run, answers, event)
         ordered = event.actions.transfer_to_agent if event.actions else None
         if ordered and not answers:
-            # No tool call made this one: a callback may make a transfer.
+            # No tool call made this transfer: a callback can also make one.
             dispatch = self._transfer(run, ordered, event.timestamp, None)
             dispatch.description = event.actions.transfer_reason if event.actions else None
         if event.error_code or event.error_message:
@@ -324,8 +325,8 @@ class _TurnReader:
             self._builder.start(due, run)
             return run
         for sender in before:
-            # A workflow agent continued from one agent to the next: without definitions only their
-            # order tells so, and without branches they may have run side by side.
+            # A workflow agent continued from one agent to the next. Without definitions, only their
+            # order shows that, and without branches they may have run in parallel.
             dispatch = self._builder.dispatch(
                 self._turn, "sequence", sender, run.agent, run.started
             )
@@ -392,7 +393,7 @@ class _TurnReader:
                 self._delegate(opened, wire.args or {}, event, group)
 
     def _is_agent(self, name: str | None, run: AgentRun) -> bool:
-        """Return whether a call is of another agent: an AgentTool has the name of its agent."""
+        """Return whether a call is for another agent: an AgentTool has the name of its agent."""
         return name in self._builder.catalog and name != run.agent
 
     def _transfer(
@@ -406,7 +407,7 @@ class _TurnReader:
     def _delegate(
         self, opened: OpenCall, arguments: dict[str, Any], event: AnyEvent, group: int | None
     ) -> None:
-        """Open the run behind an AgentTool, of which only the call and its answer are seen."""
+        """Open the run behind an AgentTool, which only shows the call and its answer."""
         agent, run = opened.call.name, opened.run
         dispatch = self._builder.dispatch(
             self._turn, "delegate", run, agent, event.timestamp, opened.call
@@ -473,7 +474,7 @@ class _TurnReader:
             return
         if dispatch.kind == "transfer":
             dispatch.ended = not_before(dispatch.started, event.timestamp)
-            # An event that answers several calls carries out only the one that it names.
+            # If an event answers several calls, it only carries out the transfer that it names.
             target = event.actions.transfer_to_agent if event.actions else None
             parts = (event.content.parts if event.content else None) or []
             alone = sum(part.function_response is not None for part in parts) == 1

@@ -1,4 +1,4 @@
-"""Text of ADK servers and files to events, and parts of events to content of the record."""
+"""Converts text of ADK servers and files to events, and parts of events to content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Wire(NamedTuple):
 
 
 _HEAD = 64 << 10
-"""Bytes that hold the HTTP headers before a stream, and how its first line begins."""
+"""Bytes searched for HTTP headers before a stream, and the beginning of its first line."""
 
 
 def looks_like_sse(data: bytes) -> bool:
@@ -44,7 +44,7 @@ def read_sse(file: str, data: bytes) -> Wire:
 
     Raises:
         InputError: an event is not JSON or no event of ADK, or a line is not part of a stream, with
-            its number. Only the last event may be truncated; what is whole is kept then.
+            its number. Only the last event may be truncated; then all complete ones are kept.
     """
     wire = scan_sse(file, data)
     if wire.fault is not None:
@@ -53,7 +53,7 @@ def read_sse(file: str, data: bytes) -> Wire:
 
 
 def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
-    """Read a stream as far as it can be read; ``torn`` when it is known to have been cut."""
+    """Read a stream as far as possible; ``torn`` if it is known to be truncated."""
     body = _body(data)
     first_line = data[: len(data) - len(body)].count(b"\n") + 1
     events: list[Event] = []
@@ -88,7 +88,7 @@ def _no_stream_line(text: bytes) -> str:
 
 
 def read_events(document: Document) -> Wire:
-    """Read a JSON array of events, as ``/run`` answers."""
+    """Read a JSON array of events, as ``/run`` returns it."""
     extra_keys: list[ExtraKey] = []
     events = document.decode(
         list[Event],
@@ -99,7 +99,7 @@ def read_events(document: Document) -> Wire:
 
 
 def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
-    """Say in attributes of a trace what its session started with; nothing if that is nothing."""
+    """Return attributes of a trace with app, user and initial state of its session, if known."""
     if begins is None:
         return {}
     values = {"app": begins.app_name, "user": begins.user_id, "state": begins.state}
@@ -121,7 +121,7 @@ def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
 
 
 def _body(data: bytes) -> bytes:
-    """Leave out the head of an HTTP response that was stored with its body."""
+    """Remove the headers of an HTTP response that were stored with its body."""
     data = data.removeprefix(b"\xef\xbb\xbf")
     if not data.startswith(b"HTTP/"):
         return data
@@ -130,7 +130,7 @@ def _body(data: bytes) -> bytes:
 
 
 class _Frame(NamedTuple):
-    """The data of an event, or a line that does not belong; ``whole`` when its end came."""
+    """The data of an event, or a line outside of events; ``whole`` if its end arrived."""
 
     line: int
     text: bytes
@@ -176,7 +176,7 @@ _MORE_THAN_TEXT = attrgetter(*_OTHER, "inline_data", "file_data")
 
 
 def said_content(parts: list[WirePart]) -> Content:
-    """Join the parts with content, without calls and their answers."""
+    """Join the parts with content, except calls and their answers."""
     texts = [part.text for part in parts if part.text]
     for part in parts:
         if any(_MORE_THAN_TEXT(part)):
@@ -199,7 +199,7 @@ def result_content(response: Any) -> Content | None:
 
 
 def error_of(response: Any) -> str | None:
-    """Return the error that a tool reported in its answer, by ADK's two conventions."""
+    """Return the error in a tool's answer, by ADK's two conventions."""
     if not isinstance(response, dict):
         return None
     if len(response) == 1 and response.get("error"):
@@ -210,7 +210,7 @@ def error_of(response: Any) -> str | None:
 
 
 def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
-    """Count one more model request; without sound ``counts`` the sum is a lower bound."""
+    """Count one more model request; without valid ``counts`` the sum is a lower bound."""
     usage = usage or Usage()
     usage.requests = (usage.requests or 0) + 1
     if counts is None:

@@ -14,11 +14,11 @@ from baton.readers.catalog import Catalog
 
 from .wire import Entry, block_content, dict_at, is_list, message_text, notices, text_at
 
-# Claude Code lists the agents in its first message, one a line: `- compile-agent: Checks that code
-# compiles (Tools: Bash, Read)`. The tools may hold brackets themselves: `Bash(git:*)`.
+# Claude Code lists the agents in its first message, one per line: `- compile-agent: Checks that
+# code compiles (Tools: Bash, Read)`. The tools may contain brackets: `Bash(git:*)`.
 _LINE = re.compile(r"- ([^\s:][^:\n]*): (.*)\Z", re.DOTALL)
 _TOOLS = re.compile(r" ?\(Tools: ([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\Z")
-# The answer to a wrong type lists all types, also where the session has no other listing.
+# The answer to a wrong type lists all types, even if the session has no other listing.
 _AVAILABLE = re.compile(r"Agent type '[^'\n]*' not found\. Available agents: ([^\n]*)")
 _ALL = ("*", "All tools")
 
@@ -31,7 +31,7 @@ class Cards:
         self._listed: Catalog = {}
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Take listings, names in the first message, and what an unknown type is answered."""
+        """Read listings, names in the first message, and answers to unknown types."""
         for entry in entries:
             if entry.type == "attachment":
                 self._listing(entry)
@@ -48,13 +48,13 @@ class Cards:
                         self._names(found[1].split(", ") if found else [])
 
     def all(self) -> Catalog:
-        """Return every agent that is known, by name."""
+        """Return all known agents by name."""
         return {**self._listed, **self._given}
 
     def tools(
         self, name: str
     ) -> tuple[list[str] | Literal["all"] | None, Literal["definition", "listing"] | None]:
-        """Return the tools an agent may use, and how that is known."""
+        """Return the tools that an agent may use, and how that is known."""
         for catalog, source in ((self._given, "definition"), (self._listed, "listing")):
             card = catalog.get(name)
             if card is not None and card.tools is not None:
@@ -62,7 +62,7 @@ class Cards:
         return None, None
 
     def _main_prompt(self, entry: Entry) -> None:
-        """Take the system prompt of the session's own agent, where its requests are recorded."""
+        """Set the system prompt of the session's own agent, if its requests are recorded."""
         system = dict_at(entry.data, "shape").get("system")
         blocks = system if is_list(system) else [{"text": system}]
         texts = [text_at(block, "text") for block in blocks if isinstance(block, dict)]
@@ -107,25 +107,25 @@ def listed_agent(line: str) -> tuple[str, AgentCard] | None:
 
 
 def _split(text: str) -> list[str]:
-    """Split names at commas that stand in no brackets."""
+    """Split names at commas outside of brackets."""
     return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
 
 
 DISPATCH_TOOLS = frozenset({"Agent", "Task"})
-"""Tools that start a sub-agent; ``TaskCreate`` and its like keep to-do lists."""
+"""Tools that start a sub-agent; ``TaskCreate`` and similar tools are for to-do lists."""
 SEND_TOOL = "SendMessage"
 _AGENT_ID = re.compile(r"agentId: ([0-9A-Za-z_-]+)")
 
 
 class Links(msgspec.Struct):
-    """``agents``: the id of the agent by tool call; ``kinds``: its type by agent id."""
+    """``agents``: ids of agents by tool call; ``kinds``: types by agent id."""
 
     agents: dict[str, str] = msgspec.field(default_factory=dict)
     kinds: dict[str, str] = msgspec.field(default_factory=dict)
     launched: set[str] = msgspec.field(default_factory=set)
 
     def add(self, call: str, agent: str, kind: str = "") -> None:
-        """Record that a call started an agent; what was noted first stays."""
+        """Record that a call started an agent; an earlier record stays."""
         if call and agent:
             self.agents.setdefault(call, agent)
         if agent and kind:
@@ -185,7 +185,7 @@ def _from_dispatch(
 def _resumed(
     call: dict[str, Any], block: dict[str, Any], result: dict[str, Any], links: Links
 ) -> str:
-    """Return the agent that a message woke; one that was running already only got a message."""
+    """Return the agent that a message resumed; a running agent only got a message."""
     agent = text_at(result, "resumedAgentId") or text_at(result, "revivedAgentId")
     target = text_at(dict_at(call, "input"), "to")
     if agent or block.get("is_error") or target not in links.agents.values():
@@ -195,7 +195,7 @@ def _resumed(
 
 
 def result_record(entry: Entry) -> dict[str, Any]:
-    """Return the harness's record of a tool's result, beside its text."""
+    """Return the harness's record of a tool's result, which comes with its text."""
     return dict_at(entry.data, "tool_use_result") or dict_at(entry.data, "toolUseResult")
 
 

@@ -1,4 +1,4 @@
-"""Where the files of a session lie: three layouts of the folder that Claude Code keeps."""
+"""Finds the files of a session: three layouts of Claude Code's folder."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from baton.model.trace import OF_DECISIONS
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
 AGENT_FILES = "agent-*.jsonl"
 GUARD_NOTES = "baton-guard.jsonl"
-"""In the folder of a session: a guard's decisions, one per line, written by its hook."""
+"""A guard's decisions in the folder of a session, one per line, written by its hook."""
 _SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
 _STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 
 
 class Head(NamedTuple):
-    """The head of a file: its session, and whether it is of a sub-agent."""
+    """The head of a file: its session, and whether it belongs to a sub-agent."""
 
     session: str
     side: bool
@@ -33,7 +33,7 @@ class Head(NamedTuple):
 
 
 class AgentFile(NamedTuple):
-    """The file of one sub-agent, and the data of the file beside it."""
+    """The file of one sub-agent, and the data of the file next to it."""
 
     path: Path
     agent: str
@@ -68,10 +68,10 @@ def head(file: InputFile) -> Head | None:
 
 
 def session_file(agent_file: Path) -> Path | None:
-    """Return the file of the session that a sub-agent's file belongs to, if it is there."""
+    """Return the file of the session that a sub-agent's file belongs to, if it exists."""
     with InputFile(agent_file) as file:
         found = head(file)
-    # A file may say what it likes: a session called `../../private` is not looked for.
+    # A file may contain anything: a session called `../../private` is not opened.
     has_name = found is not None and Path(found.session).name == found.session
     places = [agent_file.parent / f"{found.session}.jsonl"] if found and has_name else []
     for folder in agent_file.parents:
@@ -82,10 +82,10 @@ def session_file(agent_file: Path) -> Path | None:
 
 
 def agent_files(main: Path, session: str) -> list[AgentFile]:
-    """Return the files of a session's sub-agents, wherever its version put them.
+    """Return the files of a session's sub-agents, in any layout.
 
-    ``SESSION/subagents/**/agent-ID.jsonl`` with a ``.meta.json`` beside each; before that,
-    ``agent-ID.jsonl`` beside the session's own file.
+    ``SESSION/subagents/**/agent-ID.jsonl`` with a ``.meta.json`` next to each; in older versions,
+    ``agent-ID.jsonl`` next to the session's own file.
     """
     own = main.with_suffix("")
     below = own / "subagents"
@@ -104,7 +104,7 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
 
 
 def guard_notes(main: Path) -> list[dict[str, Any]]:
-    """Return what guards decided in a session, as far as it is noted beside it.
+    """Return the decisions of guards in a session, from the file next to it.
 
     Raises:
         InputError: a line is not a JSON object.
@@ -151,11 +151,11 @@ class Folder(NamedTuple):
     inputs: dict[Path, InputFile]
 
     def input(self, path: Path) -> InputFile:
-        """Return the file that was examined, which may be open, or one that was not yet."""
+        """Return the examined file, which may be open, or examine it now."""
         return self.inputs.get(path) or InputFile(path)
 
     def ids(self) -> list[str]:
-        """Return the sessions there are, each once."""
+        """Return all sessions, each once."""
         return list(dict.fromkeys([*self.sessions, *self.streams]))
 
 

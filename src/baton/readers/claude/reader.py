@@ -29,7 +29,7 @@ WARM_UP = "Warmup"
 
 
 def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog) -> Trace:
-    """Read a session's file and those of its sub-agents; of a sub-agent's, its session.
+    """Read a session's file and those of its sub-agents; for a sub-agent's file, its session.
 
     Raises:
         InputError: a line is not a JSON object, or a sub-agent's session does not exist.
@@ -81,7 +81,7 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
 def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
     """Merge the entries of several files by time, keeping the order within each file.
 
-    Where times are equal, or not told, the session's own file goes first.
+    If times are equal or unknown, the session's own file comes first.
     """
     keyed = []
     for number, entries in enumerate(files):
@@ -94,7 +94,7 @@ def _merged(files: list[list[Entry]]) -> Iterator[Entry]:
 
 
 def _is_warm_up(entries: list[Entry]) -> bool:
-    """Return whether older versions started the agent themselves, to fill a cache."""
+    """Return whether an older version started the agent itself, to fill a cache."""
     first = next((entry for entry in entries if entry.type == "user"), None)
     return first is not None and message_text(first.blocks).text == WARM_UP
 
@@ -113,10 +113,10 @@ STREAM_FORMAT, STREAM_FRAMEWORK = "claude-stream", "claude-agent-sdk"
 def read_stream(
     messages: Iterable[dict[str, Any]], *, id_: str, source: Source, catalog: Catalog
 ) -> Trace:
-    """Read the messages of one session; ``id_`` is its name where no message tells one.
+    """Read the messages of one session; ``id_`` is its name if no message has one.
 
-    A stream does not repeat what the user said. Where it does (``--replay-user-messages``, or
-    written down by who sent it), a turn starts with that; elsewhere with what follows a result.
+    A stream does not repeat what the user said. If it does (``--replay-user-messages``, or the
+    sender wrote it), a turn starts with that, else with what follows a result.
     """
     return _trace(Lines(entries=to_entries(messages)), id_, source, catalog)
 
@@ -124,7 +124,7 @@ def read_stream(
 def read_one_stream(
     file: str, data: bytes, id_: str, source: Source, catalog: Catalog
 ) -> list[Trace]:
-    """Read a file of messages, one trace a session.
+    """Read a file of messages, one trace per session.
 
     Raises:
         InputError: a line is not a JSON object.
@@ -179,8 +179,9 @@ _COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_to
 def merge(transcript: Trace, otlp: Trace) -> Trace:
     """Add data from spans to a transcript: the cost of each run, and missing tokens.
 
-    Content and structure are the transcript's. Runs are the same where a dispatch was made by
-    the same tool call; those of the main thread where the turns are as many, or one.
+    Content and structure come from the transcript. Runs are the same if the same tool call made
+    their dispatch; those of the main thread if both have the same number of turns, or one has only
+    one.
     """
     for run, twins in _pairs(transcript, otlp):
         run.usage = _better(run.usage, sum_usage([twin.usage for twin in twins]))
@@ -199,7 +200,7 @@ def merge(transcript: Trace, otlp: Trace) -> Trace:
 def merge_stream(transcript: Trace, stream: Trace) -> Trace:
     """Add data of a stream to a transcript: totals, and why a turn failed.
 
-    Content and structure are the transcript's.
+    Content and structure come from the transcript.
     """
     transcript.usage = _better(transcript.usage, stream.usage)
     if len(transcript.turns) == len(stream.turns):
@@ -228,7 +229,7 @@ def _pairs(transcript: Trace, other: Trace) -> list[tuple[AgentRun, list[AgentRu
                 pairs += _runs_of(turn, dispatch, [runs[id_] for id_ in twin.runs if id_ in runs])
     mains = [turn.runs[0] for turn in transcript.turns if turn.runs]
     twins = [run for turn in other.turns for run in turn.runs if not run.started_by and run.usage]
-    # Where two instrumentations recorded one session, what only has a cost has that of all
+    # If two instrumentations recorded one session, the one that only has costs has the cost of all
     # requests, which the other one counts.
     twins = [twin for twin in twins if _has_counts(twin.usage)] or twins
     if len(mains) == 1 and twins:
@@ -281,7 +282,7 @@ def read_session_file(file: Path | InputFile, catalog: Catalog) -> Trace:
 
 
 def read_stream_file(path: Path, data: bytes, catalog: Catalog) -> list[Trace]:
-    """Read a file of messages, one trace a session; raises InputError."""
+    """Read a file of messages, one trace per session; raises InputError."""
     source = Source(format=STREAM_FORMAT, framework=STREAM_FRAMEWORK, location=str(path))
     return read_one_stream(str(path), data, path.name.split(".")[0], source, catalog)
 
@@ -291,8 +292,8 @@ def read_one(
 ) -> list[Trace]:
     """Read one session of a folder, from its transcript if there is one.
 
-    ``others`` are traces of the same sessions by id, read from spans. Streams without a
-    transcript are traces of their own.
+    ``others`` are traces of the same sessions from spans, by id. Streams without a transcript are
+    separate traces.
 
     Raises:
         InputError: a file cannot be read.

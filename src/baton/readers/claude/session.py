@@ -49,7 +49,7 @@ from .wire import (
 class SessionReader:
     """Reads entries in the order they happened.
 
-    ``stream`` entries do not repeat what the user said: there a turn ends with its result.
+    ``stream`` entries do not repeat what the user said, so a turn ends with its result.
     """
 
     def __init__(self, links: Links, *, stream: bool, user_told: bool = False) -> None:
@@ -92,7 +92,7 @@ class SessionReader:
             self._orphan(self._early[0])
 
     def dropped(self) -> list[Dropped]:
-        """Return the counts of unplaced content."""
+        """Return the counts of content without a place."""
         for text in self.calls.unplaced:
             self._drop("results of calls that are not in the recording", text)
         return [
@@ -239,7 +239,7 @@ class SessionReader:
         seen(run, entry.at)
 
     def _run(self, thread: Thread, entry: Entry) -> AgentRun:
-        """Return the run an entry belongs to; a dispatch that is due begins one."""
+        """Return the run that an entry belongs to; a dispatch that is due begins one."""
         if thread is self.threads.main:
             return self.threads.main_run(entry.at)
         answers = any(block.get("type") == "tool_result" for block in entry.blocks)
@@ -261,7 +261,7 @@ class SessionReader:
                 self._spoken(entry)
 
     def _orphan(self, thread: Thread) -> None:
-        """Read an agent that nothing in the recording started."""
+        """Read an agent that was not started by anything in the recording."""
         if not self.threads.turns:
             self.threads.open_turn(None, None)
         kind = self.threads.links.kinds.get(thread.agent or "", "")
@@ -283,7 +283,7 @@ class SessionReader:
         self.ended_turn = self._told_of_task = False
 
     def _from_user(self) -> bool:
-        """Return whether a user's message started what follows, by the result that ends it."""
+        """Return whether a user's message started the following entries, by their result."""
         if self.results < len(self._origins):
             result = self._origins[self.results]
             origin = dict_at(result, "origin")
@@ -371,7 +371,7 @@ class SessionReader:
         turn.output = run.output
 
     def _attachment(self, entry: Entry) -> None:
-        """Read what was queued while an agent worked: notifications, and messages to it."""
+        """Read entries that were queued while an agent worked: notifications and messages."""
         attachment = dict_at(entry.data, "attachment")
         kind = text_at(attachment, "type")
         if kind == "deferred_tools_delta":
@@ -401,7 +401,7 @@ class SessionReader:
             known.unknown = without(known.unknown, "input")
 
     def _offer(self, entry: Entry, names: Any) -> None:
-        """Note tools that the main thread or a sub-agent was given."""
+        """Record the tools of the main thread or a sub-agent."""
         agent = text_at(entry.data, "agentId") or None
         known = [name for name in names if isinstance(name, str) and name] if is_list(names) else []
         self.offered[agent] = list(dict.fromkeys([*self.offered.get(agent, []), *known]))
@@ -415,8 +415,8 @@ class SessionReader:
 def name_sidechains(entries: list[Entry], links: Links) -> None:
     """Assign an agent to each side conversation, and find the call that started it.
 
-    A side conversation starts at an entry whose parent is none of its own. No id says which call it
-    is of: that is the oldest one whose prompt it was given.
+    A side conversation starts at an entry whose parent is not in it. No id shows which call it
+    belongs to: it is the oldest call with its prompt.
     """
     prompts: dict[str, list[str]] = {}
     roots: dict[str, str] = {}
@@ -483,7 +483,7 @@ def finish(
 
 
 def _unseen_runs(threads: Threads) -> None:
-    """Add the runs of agents of which only the call and its answer were recorded."""
+    """Add the runs of agents for which only the call and its answer were recorded."""
     for thread in threads.of_agents():
         while thread.due:
             dispatch = thread.due[0]
@@ -518,7 +518,7 @@ def _settle_dispatch(
 
 
 def _settle_run(session: SessionReader, dispatch: Dispatch, run: AgentRun) -> None:
-    """Set the end of a sub-agent's run, and of its dispatch if that is different."""
+    """Set the end of a sub-agent's run, and of its dispatch if it differs."""
     dead = session.failed.get(run.id)
     if dead is None and dispatch.status == "completed" and _died_unseen(session, dispatch, run):
         dead = dispatch.result.text if dispatch.result else None
@@ -609,7 +609,7 @@ def _end(
 
 
 def _offered(session: SessionReader, turn: Turn) -> list[str] | None:
-    """Return the tools of the main thread, the dispatch tool by the name it is called by."""
+    """Return the tools of the main thread, with the dispatch tool under the name used in calls."""
     names = session.offered.get(None)
     calls = (step for step in turn.runs[0].steps if isinstance(step, ToolCall))
     if names and "Agent" not in names and any(call.name == "Agent" for call in calls):
@@ -618,16 +618,16 @@ def _offered(session: SessionReader, turn: Turn) -> list[str] | None:
 
 
 def _never_told(threads: Threads, *, data: bool) -> list[str]:
-    """Name what is missing in the objects themselves, and return what no object tells.
+    """Name what is missing in the objects themselves, and return what no object has.
 
-    ``data``: structured output would have been told, as results of a stream do.
+    ``data``: the source would have structured output, as results of a stream do.
     """
     for turn in threads.turns:
         for run in turn.runs:
             for name in ("model", "usage", "input"):
                 if getattr(run, name) is None and name not in run.unknown:
                     run.unknown.append(name)
-            # What an earlier entry lacked, a later one may have told.
+            # A later entry may have what an earlier one lacked.
             told = [n for n in ("input", "model", "usage") if getattr(run, n) is not None]
             run.unknown = without(run.unknown, *told)
     names = ["run.context", "run.tools_offered", *([] if data else ["turn.output.data"])]

@@ -1,4 +1,4 @@
-"""The threads of a session, and their tool calls: what starts a sub-agent, and its answer."""
+"""The threads of a session and their tool calls: the start and the answer of a sub-agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .wire import (
 
 
 class OpenCall(msgspec.Struct):
-    """A tool call, which may still be answered; ``id`` is what the source calls it."""
+    """A tool call, which may still be answered; ``id`` is its id in the source."""
 
     id: str
     call: ToolCall
@@ -43,7 +43,7 @@ class Thread(msgspec.Struct):
     """The main thread, or one sub-agent: what started it, and its latest run.
 
     ``due`` are dispatches whose run has not begun, ``early`` entries that came before any.
-    ``answer_of`` and ``called_by`` are the messages that said and called something last.
+    ``answer_of`` and ``called_by`` are the last messages with a text and with a call.
     """
 
     agent: str | None = None
@@ -58,9 +58,9 @@ class Thread(msgspec.Struct):
 
 
 class Threads:
-    """The main thread and the sub-agents of a session, with the turns that they are built into.
+    """The main thread and the sub-agents of a session, and the turns that are built from them.
 
-    ``place`` is the order in which runs and dispatches came.
+    ``place`` is the order in which runs and dispatches appeared.
     """
 
     def __init__(self, links: Links) -> None:
@@ -81,14 +81,14 @@ class Threads:
         return self.builder.turns
 
     def of(self, entry: Entry) -> Thread:
-        """Return the thread an entry belongs to."""
+        """Return the thread that an entry belongs to."""
         if entry.main:
             return self.main
         agent = entry.agent or self.links.agents.get(entry.parent or "")
         return self.of_agent(agent, entry.parent)
 
     def of_agent(self, agent: str | None, call: str | None) -> Thread:
-        """Return the thread of an agent, or of the one that a call started."""
+        """Return the thread of an agent, or of the agent that a call started."""
         key = f"agent {agent}" if agent else f"call {call}"
         return self._agents.setdefault(key, Thread(agent=agent))
 
@@ -97,7 +97,7 @@ class Threads:
         return list(self._agents.values())
 
     def open_turn(self, heard: Content | None, at: float | None) -> Turn:
-        """Start a turn; without what the user said where that was not recorded."""
+        """Start a turn; without the user's message if it was not recorded."""
         turn = self.builder.turn(input=heard, started=at)
         run = self.builder.run(turn, MAIN, input=heard, started=at)
         if heard is None:
@@ -123,7 +123,7 @@ class Threads:
     def dispatch(
         self, thread: Thread, opened: OpenCall | None, to_agent: str, at: float | None
     ) -> Dispatch:
-        """Add a delegate dispatch to the thread it started; a call may make it."""
+        """Add a delegate dispatch to the thread that it started; a call may make it."""
         sender = opened.run if opened else None
         turn = self.turn_of(sender.id) if sender else self.turns[-1]
         call = opened.call if opened is not None else None
@@ -139,7 +139,7 @@ class Threads:
         return dispatch
 
     def start(self, thread: Thread, at: float | None) -> AgentRun:
-        """Start the run that the oldest dispatch of a thread is due; it stays in that turn."""
+        """Start the run of the oldest due dispatch of a thread; it stays in that turn."""
         dispatch = thread.due.pop(0)
         turn = self.turn_of(dispatch.id)
         agent = self.links.kinds.get(thread.agent or "", dispatch.to_agent)
@@ -147,7 +147,7 @@ class Threads:
         if thread.prompt is not None:
             run.input, thread.prompt = Content(text=thread.prompt), None
         if dispatch.continues is None:
-            # A sub-agent starts with its prompt alone; one that is woken remembers what it did.
+            # A new sub-agent has only its prompt; a resumed one remembers what it did.
             run.context = []
         self.builder.start(dispatch, run)
         self._put(run, turn)
@@ -155,7 +155,7 @@ class Threads:
         return run
 
     def issued(self, thread: Thread, message: str, dispatch: Dispatch) -> None:
-        """Record which message issued a dispatch: several of one message are a group."""
+        """Record which message issued a dispatch: the dispatches of one message are a group."""
         issued = thread.issued.setdefault(message, [])
         issued.append(dispatch)
         if len(issued) == 2:
@@ -190,7 +190,7 @@ class Threads:
 
 
 def seen(run: AgentRun, at: float | None) -> None:
-    """Stretch a run to a time at which something of it was seen."""
+    """Extend a run to a time at which it was seen."""
     if at is not None:
         run.started = at if run.started is None else min(run.started, at)
         run.ended = at if run.ended is None else max(run.ended, at)
@@ -206,7 +206,7 @@ _NO_SUCH_AGENT = "Agent type '"
 
 
 class Trouble(NamedTuple):
-    """The text of an error; ``by`` says who kept the tool from running, if it did not run."""
+    """The text of an error; if the tool did not run, ``by`` says who prevented it."""
 
     text: str
     by: By | None
@@ -224,17 +224,17 @@ def trouble(entry: Entry, block: dict[str, Any]) -> Trouble | None:
 
 
 def unstarted(text: str) -> bool:
-    """Return whether a dispatch started no agent, from its error: unknown type, or a limit."""
+    """Return whether a dispatch started no agent, by its error: an unknown type, or a limit."""
     lowered = text.lower()
     return text.startswith(_NO_SUCH_AGENT) or (
-        # A limit of agents or of their spawning starts none. "API Error: rate limit" stops one that
-        # was running.
+        # With a limit for agents or their spawning, none starts. "API Error: rate limit" stops a
+        # running agent.
         "limit" in lowered and ("agent" in lowered or "spawn" in lowered) and "api" not in lowered
     )
 
 
 def _decided(entry: Entry, call: str) -> By | None:
-    """Read who decided: the record of the decision, else the kind of the denial."""
+    """Return who decided, from the record of the decision, else from the kind of the denial."""
     meta = entry.data.get("tool_result_meta")
     own: Any = next((m for m in meta if text_at(m, "id") == call), {}) if is_list(meta) else {}
     decision = dict_at(own, "permission_decision") or dict_at(entry.data, "permissionDecision")
@@ -318,7 +318,7 @@ class Calls:
             self._fetched(dict_at(result_record(entry), "task"), entry.at)
 
     def notice(self, notice: Notice, at: float | None) -> None:
-        """Read a notice that an agent ended; it is the answer only for a background agent."""
+        """Read a notice that an agent ended; only for a background agent it is the answer."""
         opened = self._threads.calls.get(notice.call)
         if opened is None or opened.dispatch is None:
             return
@@ -364,7 +364,7 @@ class Calls:
         self._issued(opened, dispatch, entry)
 
     def _send(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
-        """Read a message that resumes an agent which had ended."""
+        """Read a message that resumes an agent that had ended."""
         agent = self._threads.links.agents[opened.id]
         thread = self._threads.of_agent(agent, None)
         kind = self._threads.links.kinds.get(agent) or next(
@@ -461,7 +461,7 @@ class Delivery:
         self._waiting.append(_Waiting(notice, at, self._begins.get(run)))
 
     def round(self) -> None:
-        """Record that tools answered: the next request tells all that waits."""
+        """Record that tools answered: the next request delivers all waiting notifications."""
         for one in self._waiting:
             one.due = one.due or one.begins is None
 

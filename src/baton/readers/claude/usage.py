@@ -26,10 +26,10 @@ class _Request(msgspec.Struct):
 
 
 class UsageByRun:
-    """The model requests of a recording by run, each known by its message's id.
+    """The model requests of a recording by run, each identified by the id of its message.
 
-    A message stands on several lines, and in several files; the largest ``output_tokens`` is the
-    final one. On a line without ``stop_reason`` it may be what the stream started with.
+    A message is on several lines and in several files; the largest ``output_tokens`` is the final
+    one. On a line without ``stop_reason`` it may be the initial count of the stream.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class UsageByRun:
             request.usage = usage
 
     def ended_with(self, run: str, usage: dict[str, Any], *, unseen: bool) -> None:
-        """Process the usage of a run's last request, which can be missing in the record."""
+        """Process the usage of a run's last request, which the record may lack."""
         requests = self._by_run.setdefault(run, {})
         if unseen:
             requests["unseen"] = _Request(usage, final=True)
@@ -62,11 +62,11 @@ class UsageByRun:
             requests[last] = _Request(usage, final=True)
 
     def failed(self, run: str) -> None:
-        """Count a failed request that was not seen itself."""
+        """Count a failed request without an entry of its own."""
         self._by_run.setdefault(run, {})["unseen"] = _Request(failed=True)
 
     def of_run(self, run: AgentRun, stated: list[dict[str, Any]] | None = None) -> Usage | None:
-        """Return what a run spent; ``stated`` are totals of it, which are final."""
+        """Return the usage of a run; ``stated`` are its totals, which are final."""
         requests = self._by_run.get(run.id, {}).values()
         answered = [one for one in requests if not one.failed]
         failed = len(requests) - len(answered)
@@ -82,10 +82,10 @@ class UsageByRun:
         return usage
 
     def take_total(self, data: dict[str, Any]) -> None:
-        """Take the totals of the session so far from a result or cost line: the last ones hold.
+        """Read the totals of the session so far from a result or cost line: the last ones count.
 
-        They count on from result to result. A cost that is lower than the one before was counted
-        again, by another process that continued with the session, and is added to it.
+        They grow from result to result. If a cost is lower than the one before, another process
+        continued the session and counted from 0, so the cost is added.
         """
         models, cost = dict_at(data, "modelUsage"), amount_at(data, "total_cost_usd")
         cost = cost if cost is not None else amount_at(data, "totalCostUSD")
@@ -100,7 +100,7 @@ class UsageByRun:
         self.total = total
 
     def of_trace(self, usages: list[Usage | None]) -> Usage | None:
-        """Return the usage of a whole recording, from its runs where nothing was stated."""
+        """Return the usage of a whole recording, from its runs if nothing was stated."""
         summed = sum_usage([*usages, *self.others])
         if self.total is None:
             return summed
@@ -116,7 +116,7 @@ class UsageByRun:
 
 
 def other_usage(messages: dict[str, dict[str, Any]]) -> Usage:
-    """Add up requests that belong to no agent of the record, by message id."""
+    """Add up requests of no agent in the record, by message id."""
     usage = _sum([_usage(dict_at(message, "usage"), 1) for message in messages.values()], True)
     usage.requests = len(messages)
     return usage

@@ -1,4 +1,4 @@
-"""Lines of a stream or of a session file as entries of one form, with their content."""
+"""Converts lines of a stream or a session file to entries of one form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SYSTEM = "Message"
 
 
 def from_sdk(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a dumped message as the JSON it was read from; any other object as it is."""
+    """Return a dumped message as the JSON it was read from; any other object unchanged."""
     kind = str(value.get("type", value.get("_type", value.get("__class__", ""))))
     named = _WIRE_TYPES.get(kind)
     if "message" in value or (kind and named is None and not _is_system(value, kind)):
@@ -104,12 +104,12 @@ class Entry(msgspec.Struct, kw_only=True):
 
     @property
     def subtype(self) -> str:
-        """What kind of ``system``, ``result`` or ``attachment`` it is; empty for others."""
+        """The kind of a ``system``, ``result`` or ``attachment`` entry; empty for others."""
         return text_at(self.data, "subtype")
 
     @property
     def main(self) -> bool:
-        """Whether this is of the main thread."""
+        """Whether this belongs to the main thread."""
         return self.agent is None and self.parent is None
 
     @property
@@ -119,7 +119,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
     @property
     def blocks(self) -> list[dict[str, Any]]:
-        """The content of the message as blocks; a plain text is one."""
+        """The content of the message as blocks; a plain text is one block."""
         content = self.message.get("content")
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
@@ -127,7 +127,7 @@ class Entry(msgspec.Struct, kw_only=True):
 
 
 class Lines(msgspec.Struct, kw_only=True):
-    """What a file holds: its entries in order, and whether the last line was torn."""
+    """The content of a file: its entries in order, and whether the last line was truncated."""
 
     entries: list[Entry]
     torn: bool = False
@@ -138,7 +138,7 @@ class Lines(msgspec.Struct, kw_only=True):
 
 
 def read_lines(file: str, data: bytes) -> Lines:
-    """Read JSON lines, or a JSON list of the same; a torn last line is left out.
+    """Read JSON lines, or a JSON list of the same; a truncated last line is left out.
 
     Raises:
         InputError: a line is not a JSON object.
@@ -147,7 +147,7 @@ def read_lines(file: str, data: bytes) -> Lines:
         return Lines(entries=list(_entries(file, _list(file, data))))
     ends = data.endswith(b"\n")
     lines = data.splitlines()
-    # A long session is held as text or as data, never as both: text is let go line by line.
+    # A long session is in memory as text or as data, never as both: text is freed line by line.
     del data
     while lines and not lines[-1].strip():
         lines.pop()
@@ -172,7 +172,7 @@ def read_lines(file: str, data: bytes) -> Lines:
 
 
 def to_entries(messages: Iterable[dict[str, Any]], file: str = "messages") -> list[Entry]:
-    """Take messages that are plain data already; raises InputError as above."""
+    """Read messages that are already plain data; raises InputError as above."""
     return list(_entries(file, enumerate(messages, 1)))
 
 
@@ -225,7 +225,7 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 
 def count_at(value: Any, key: str) -> int | None:
-    """Return the count at a key; ``None`` for anything that is none."""
+    """Return the count at a key; ``None`` for anything else."""
     found = value.get(key) if isinstance(value, dict) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
@@ -295,7 +295,7 @@ def block_content(content: Any) -> Content:
 
 
 def tool_content(content: Any) -> Content | None:
-    """Return what a tool gave back, without the reminders that the harness adds at its end."""
+    """Return the result of a tool, without the reminders that the harness appends."""
     found = block_content(content)
     if found.text is not None:
         found.text = without_reminders(found.text)
@@ -303,7 +303,7 @@ def tool_content(content: Any) -> Content | None:
 
 
 def without_reminders(text: str) -> str:
-    """Cut the system reminders off the end of a text."""
+    """Remove the system reminders from the end of a text."""
     while (bare := text.rstrip()).endswith(_CLOSE) and (start := bare.rfind(_OPEN)) >= 0:
         text = bare[:start].rstrip()
     return text
@@ -317,9 +317,9 @@ def tool_error(content: Any) -> str:
 
 
 def answer_content(content: Any, result: Any) -> Content | None:
-    """Return what a sub-agent answered: ``result`` is what the harness recorded beside the text.
+    """Return the answer of a sub-agent: ``result`` is what the harness recorded with the text.
 
-    Without such a record the frame of either version is removed from the text.
+    Without it, the text around the answer (of either version) is removed.
     """
     recorded = result.get("content") if isinstance(result, dict) else None
     if is_list(recorded) or isinstance(recorded, str):
@@ -352,7 +352,7 @@ def told_agent(text: str) -> str:
 
 
 def message_text(blocks: list[dict[str, Any]]) -> Content:
-    """Return what a user message says, the answers of tools left out."""
+    """Return the text of a user message, without answers of tools."""
     said = [block for block in blocks if block.get("type") != "tool_result"]
     return block_content(said)
 
@@ -406,12 +406,12 @@ FOLDED = frozenset({
     "control_cancel_request", "tool_progress", "auth_status", "permission-mode", "mode",
     "agent-name", "agent-color", "custom-title", "ai-title", "tag", "pr-link", "worktree-state",
 })  # fmt: skip
-"""Kinds of messages that keep books, or that repeat what stands elsewhere."""
+"""Kinds of messages for bookkeeping, or with content that is also elsewhere."""
 GIVEN = frozenset({
     "file", "directory", "image", "pdf_reference", "compact_file_reference", "mcp_resource",
     "selected_lines_in_ide",
 })  # fmt: skip
-"""Kinds of attachments by which a user gives a model more than words."""
+"""Kinds of attachments with which a user gives a model more than text."""
 _COMMAND_OUTPUT = ("<local-command-", "<bash-stdout>", "<bash-stderr>")
 NO_ANSWER = ("(no content)", "No response requested.")
 NOT_A_USER = frozenset({
@@ -432,7 +432,7 @@ def failure(entry: Entry) -> str | None:
 
 
 def is_written_by_program(entry: Entry, text: str) -> bool:
-    """Return whether a text on the user's side was not written by a user."""
+    """Return whether a user message was not written by a user."""
     data = entry.data
     flags = ("isMeta", "isSynthetic", "isVisibleInTranscriptOnly")
     if any(data.get(flag) is True for flag in flags) or text.startswith(_COMMAND_OUTPUT):

@@ -1,7 +1,7 @@
-"""What CrewAI writes into spans beyond the convention they are written in.
+"""What CrewAI adds to the convention of its spans.
 
 Older versions of its instrumentation name the methods that run instead of agents and tools, and
-write their arguments down as Python prints them.
+write the arguments as Python prints them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .handover import hand_over
 _NAME = "crewai"
 # `Crew.kickoff` starts the agents; it makes no request itself.
 _KICKOFF = ".kickoff"
-# What its instrumentation wraps: one method for a task, which stands for the agent that has it, and
+# What its instrumentation wraps: one method for a task, which represents the agent of the task, and
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
-# CrewAI gives errors to the model as text and continues. The second one is said of wrong arguments.
+# CrewAI gives errors to the model as text and continues. The second one reports wrong arguments.
 _REFUSED = ("Error executing tool", "I encountered an error while trying to use the tool.")
 _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
@@ -56,7 +56,7 @@ def refine(says: Reading, span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Set the input of agents to their task, and count repeated attempts of a tool once.
 
-    Each further try stands below the one before, so that they are settled from below.
+    Each further attempt is below the one before, so they are processed from below.
     """
     for node in reversed(nodes):
         says, outer = node.says, node.parent
@@ -66,7 +66,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             continue
         before = outer.says
         if outer.span.name == _USE and type(before) is ToolSpan:
-            # CrewAI calls the method again from within itself after an error, up to three times:
+            # After an error, CrewAI calls the method again from within itself, up to three times:
             # one call of the model, several spans.
             if (says.name, says.arguments) == (before.name, before.arguments):
                 says.framework = _NAME
@@ -75,10 +75,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _ask(node: Node, says: AgentSpan) -> None:
-    """Put the task of an agent in place of the arguments of the method that ran it.
+    """Replace the arguments of the method that ran an agent by the agent's task.
 
-    They hold the agent itself, with its place in memory, and what earlier tasks answered; what
-    the task says stands on the crew.
+    The arguments contain the agent itself, with its address in memory, and the answers of earlier
+    tasks. The text of the task is on the span of the crew.
     """
     written = node.span.attributes.get("input.value")
     given = parsed(written)
@@ -95,9 +95,9 @@ def _ask(node: Node, says: AgentSpan) -> None:
                     asked = [description, text(given.get("context"))]
                     says.input = content("\n\n".join(part for part in asked if part) or None)
                 elif isinstance(written, str) and description:
-                    # By its events it writes the task as the model gets it: the description, a
-                    # paragraph of CrewAI's own on the form of the answer, and what earlier tasks
-                    # answered. Only if there is none, all questions are known.
+                    # Its events have the task as the model gets it: the description, a paragraph by
+                    # CrewAI about the form of the answer, and the answers of earlier tasks. All
+                    # questions are known only if there are no earlier tasks.
                     form = text(task.get("expected_output")) or ""
                     _, found, rest = written.partition(f"{description}\n\n")
                     if found and form in rest and "\n\n" not in rest.partition(form)[2].strip():
@@ -119,7 +119,7 @@ def _task(says: AgentSpan, span: Span) -> None:
 
 
 def _printed(given: Any) -> Any:
-    """Return the arguments of a call, of which CrewAI's own printed form is given."""
+    """Return the arguments of a call from the form in which CrewAI prints them."""
     calling = given.get("calling") if isinstance(given, dict) else None
     found = _ARGUMENTS.search(calling) if isinstance(calling, str) else None
     if found is None:

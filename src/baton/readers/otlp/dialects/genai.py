@@ -36,9 +36,9 @@ from .handover import hand_over
 
 # `text_completion`, and `completion` in older versions.
 _COMPLETION = "completion"
-# traceAI and others write only `gen_ai.span.kind`, in words of OpenInference.
+# traceAI and others write only `gen_ai.span.kind`, with values of OpenInference.
 _KINDS = {"AGENT": "invoke_agent", "LLM": "chat", "TOOL": "execute_tool"}
-# By the scope of the instrumentation. Names of attributes are shared by all.
+# Frameworks by the scope of the instrumentation. All of them use the same names of attributes.
 _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
     "strands.telemetry.tracer": "strands",
@@ -47,29 +47,29 @@ _FRAMEWORKS = {
     "autogen-core": "autogen",
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
-# Operations known to hold no content that is not in other spans: a cycle of Strands' loop, a node
-# of its graph, LangGraph's move to a node, and a kind that its writer did not know. Any other
-# unknown operation is reported as lost.
+# Operations whose content is always in other spans, too: a cycle of Strands' loop, a node of its
+# graph, LangGraph's move to a node, and a kind that its writer did not know. Any other unknown
+# operation is reported as lost.
 _BOOKKEEPING = frozenset({"execute_event_loop_cycle", "invoke_node", "goto", "unknown"})
 # How providers say that the model stopped to call tools: OpenAI, the convention, Anthropic, and
 # older OpenAI.
 _CALLS = frozenset({"tool_calls", "tool_call", "tool_use", "function_call"})
 TOKENS = ("gen_ai.usage.", "llm.usage.", "gen_ai.aggregated_usage.")
-"""How names of counts begin: those of the convention, of Traceloop, and of pydantic-ai's agents."""
+"""Prefixes of the names of counts: of the convention, Traceloop, and pydantic-ai's agents."""
 # The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
 COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 """Attributes with the cost of a request."""
 MICROSOFT = "agent_framework"
 """The scope of Microsoft's Agent Framework, also on spans without attributes of the convention."""
-# ADK sums up parallel calls in a span called `(merged tools)`, beside a span for each call: it
-# would count them twice.
+# ADK sums up parallel calls in a span called `(merged tools)`, and also writes a span for each
+# call. With both, the calls would count twice.
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
 _TRACEBACK = "Traceback (most recent call last):"
 _STRANDS = "strands-agents"
-# Old versions of Strands have no operation name, and tell their spans apart by this name.
+# Old versions of Strands have no operation name; this name distinguishes their spans.
 _MODEL_INVOKE = "Model invoke"
-# Old versions of ADK: the agent's name is nowhere but in `agent_run [billing]`.
+# Old versions of ADK: the agent's name is only in `agent_run [billing]`.
 _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
@@ -191,7 +191,7 @@ def read_model(span: Span) -> ModelSpan:
     if says.offered:
         says.reaches = targets_of(tools)
     if "gcp.vertex.agent.llm_response" in attributes:
-        # Older ADKs give the total as the output beside these counts.
+        # With these counts, older versions of ADK report the total as the output.
         says.usage = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
     if "model_request_parameters" in attributes:
         says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
@@ -246,21 +246,22 @@ def _read_definition(span: Span) -> PlainSpan:
     return PlainSpan(name=name, agent=AgentSpan(card=carried.card(span)))
 
 
-# By the values of `gen_ai.operation.name`, by which all of these frameworks say what a span does.
+# Readers by the value of `gen_ai.operation.name`, in which all of these frameworks write what a
+# span does.
 _READ: dict[str, Callable[[Span], Reading]] = {
     "invoke_agent": read_agent,
-    # `chat` and `generate_content` are of the convention, `response` is how OpenAI calls a request
-    # of its Responses API.
+    # `chat` and `generate_content` belong to the convention; `response` is OpenAI's name for a
+    # request to its Responses API.
     "chat": read_model,
     "generate_content": read_model,
     "response": read_model,
     "execute_tool": read_tool,
-    # No operations of the convention: `handoff` is Traceloop's for OpenAI Agents, with attributes
-    # of its own for both agents.
+    # These are not in the convention: `handoff` is Traceloop's for OpenAI Agents, with its own
+    # attributes for both agents.
     "handoff": _read_handoff,
     "agent_handoff": _read_handoff,
-    # `invoke_workflow` is of the convention (ADK writes it), the others are Strands' own. What they
-    # start are agents; they are none themselves.
+    # `invoke_workflow` belongs to the convention (ADK writes it), the others are Strands' own. They
+    # start agents, but are not agents themselves.
     "invoke_workflow": _read_workflow,
     "invoke_swarm": _read_workflow,
     "invoke_graph": _read_workflow,
@@ -274,7 +275,7 @@ def _agent(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _named_agent(name: str) -> str | None:
-    """Return an agent's name from the name of its span, the only place in older ADKs."""
+    """Return an agent's name from the name of its span, its only place in older versions of ADK."""
     found = _AGENT_RUN.fullmatch(name)
     return found.group(1) if found else None
 
@@ -310,7 +311,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         executor = node.parent
         agents = executor.children if executor is not None else ()
         # Microsoft's hand-offs are broadcast: a message goes to all executors, also to those that
-        # run nothing. Only what an executor sends in which an agent worked is a hand-over.
+        # run nothing. Only messages from an executor in which an agent worked are hand-overs.
         if executor is not None and any(type(child.says) is AgentSpan for child in agents):
             named = executor.says if not isinstance(executor.says, HandoffSpan) else None
             node.says.agent = named.name if named is not None else None
@@ -320,7 +321,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _reasons(reasons: Any) -> list[str]:
-    """Return why the model stopped: a list, or the text that one was made of."""
+    """Return why the model stopped: a list, or the text from which a list was made."""
     if isinstance(reasons, str):
         return _WORD.findall(reasons)
     return (
@@ -338,16 +339,16 @@ def _model(attributes: Mapping[str, Any]) -> str | None:
 
 
 def fail(says: Reading, span: Span) -> None:
-    """Note that a span failed: by its status, as exception events stand on successes too."""
+    """Record that a span failed, by its status: others can have exception events, too."""
     # LangGraph records an exception event for each move between graphs, with the status OK.
     if span.status == ERROR:
         says.failed, says.error = True, error_text(span)
 
 
 def error_text(span: Span) -> str | None:
-    """Return what a span that failed says of it."""
+    """Return what a failed span says about its error."""
     if span.message:
-        # OpenInference puts the traceback behind the error. Its lines are no part of what happened.
+        # OpenInference appends the traceback to the error. It is not part of the message.
         return span.message.partition(_TRACEBACK)[0].rstrip() or span.message
     for event in span.events:
         if event.name == "exception":

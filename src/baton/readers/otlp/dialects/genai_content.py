@@ -1,4 +1,4 @@
-"""Content of GenAI spans by its carriers: attributes, details events, one event a message."""
+"""Content of GenAI spans, by where it is: attributes, a details event, an event per message."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from baton.readers.tool_definitions import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
-# The convention's name first, then spellings of versions before it was settled.
+# The convention's name first, then the names in its drafts.
 _IN = (_INPUT, "gen_ai.input_messages", "input_messages")
 _OUT = (_OUTPUT, "gen_ai.output_messages", "output_messages")
-# The oldest carrier: each message is an event (or log record) of its own, with its role in the
-# name.
+# The oldest carrier: each message is a separate event (or log record) whose name has the role.
 _HEARD = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -27,7 +26,7 @@ _HEARD = {
 }
 _CHOICE = "gen_ai.choice"
 STRANDS_CALL = "tool.parameters"
-"""What older versions of Strands write of a tool call, beside ``tool.name`` and ``tool.id``."""
+"""What older versions of Strands write about a tool call, with ``tool.name`` and ``tool.id``."""
 _NOTHING = '""'
 """An empty text, written out as JSON."""
 # pydantic-ai and Logfire: one list of all messages so far, the answer last. So input and output are
@@ -36,7 +35,7 @@ _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
 
 
 def messages(span: Span) -> tuple[Any, Any]:
-    """Return what went in and what came out, raw, from whichever carrier there is."""
+    """Return the raw input and output, from the first place that has any."""
     attributes = span.attributes
     heard, spoken = attributes.get(_INPUT), attributes.get(_OUTPUT)
     if heard is not None and spoken is not None:
@@ -48,8 +47,8 @@ def messages(span: Span) -> tuple[Any, Any]:
             carrier = _carrier(event)
             heard = first(carrier, *_IN) if heard is None else heard
             spoken = first(carrier, *_OUT) if spoken is None else spoken
-    # Carriers are asked from the most specific to the vaguest, and the first that holds anything
-    # wins. Several stand on one span at times (ADK with content switched on, LangSmith), with the
+    # Places are searched from the most specific to the least specific, and the first one with
+    # content counts. Some spans have several (ADK with content switched on, LangSmith), with the
     # same content.
     if heard is None and spoken is None:
         return _by_message(span)
@@ -70,8 +69,8 @@ def _by_message(span: Span) -> tuple[Any, Any]:
         return (lambda: _gemini(request)), (lambda: _gemini(response))
     if "gen_ai.prompt" in attributes or "gen_ai.completion" in attributes:
         return attributes.get("gen_ai.prompt"), attributes.get("gen_ai.completion")
-    # `input.value` is a name of OpenInference as well, where it may hold anything. Only with
-    # traceAI's kind is it the content of this span.
+    # `input.value` is also a name of OpenInference, where it may contain anything. It is the
+    # content of this span only if the span has traceAI's kind.
     if "gen_ai.span.kind" in attributes:
         return attributes.get("input.value"), attributes.get("output.value")
     return _indexed(attributes, "gen_ai.prompt."), _indexed(attributes, "gen_ai.completion.")
@@ -92,7 +91,7 @@ def _from_events(events: list[Event]) -> tuple[Callable[[], list[Message]], Any]
 
 
 def _event_message(event: Event, role: str) -> list[Message]:
-    """Read an event that is one message; its body or its attributes hold it."""
+    """Read an event that is one message, from its body or its attributes."""
     carrier = _carrier(event)
     said = first(carrier, "message", "content")
     if isinstance(said, dict) and "role" not in said:
@@ -107,7 +106,7 @@ def _event_message(event: Event, role: str) -> list[Message]:
 
 
 def _carrier(event: Event) -> Mapping[str, Any]:
-    """Return where the event holds its content: a structured body before its attributes."""
+    """Return the content of an event: its structured body, else its attributes."""
     body = parsed(event.body)
     return {**event.attributes, **body} if isinstance(body, dict) else event.attributes
 
@@ -116,15 +115,15 @@ def _split(log: Any) -> tuple[list[Message], list[Message]]:
     """Split one list of all messages at the last answer of the model."""
     found = read_messages(log)
     last = max((at for at, one in enumerate(found) if one.role == "assistant"), default=len(found))
-    # Logfire writes each call of an answer as a message of its own. A call before it that was
-    # answered has its answer between them.
+    # Logfire writes each call of an answer as a separate message. If an earlier call was answered,
+    # its answer is between them.
     while 0 < last < len(found) and found[last - 1].role == "assistant" and found[last - 1].calls:
         last -= 1
     return found[:last], found[last:]
 
 
 def _gemini(raw: Any) -> list[Message]:
-    """Read a request or response of Gemini as ADK writes it out."""
+    """Read a request or response of Gemini as ADK writes it."""
     value = parsed(raw)
     if not isinstance(value, dict):
         return []
@@ -133,7 +132,7 @@ def _gemini(raw: Any) -> list[Message]:
 
 
 def _indexed(attributes: Mapping[str, Any], prefix: str) -> Any:
-    """Gather the older ``gen_ai.prompt.0.role`` attributes into messages."""
+    """Collect the older ``gen_ai.prompt.0.role`` attributes into messages."""
     if f"{prefix}0.role" not in attributes and f"{prefix}0.content" not in attributes:
         return None
     return [_row(row) for row in numbered(attributes, prefix)]
@@ -154,7 +153,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def instructions(span: Span) -> Any:
-    """Return the system instructions, raw."""
+    """Return the raw system instructions."""
     found = span.attributes.get("gen_ai.system_instructions")
     if found is None:
         found = first(span.attributes, "gen_ai.system.instructions", "system_prompt")
@@ -172,7 +171,7 @@ def instructions(span: Span) -> Any:
 
 
 def definitions(span: Span) -> Any:
-    """Return the definitions of the tools on offer, raw."""
+    """Return the raw definitions of the offered tools."""
     attributes = span.attributes
     found = attributes.get("gen_ai.tool.definitions")
     if found is None:
@@ -196,7 +195,7 @@ def definitions(span: Span) -> Any:
 
 
 def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gather the older ``llm.request.functions.0.name`` attributes."""
+    """Collect the older ``llm.request.functions.0.name`` attributes."""
     prefix = "llm.request.functions."
     found: list[dict[str, Any]] = []
     while (name := attributes.get(f"{prefix}{len(found)}.name")) is not None:
@@ -206,7 +205,7 @@ def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def answer_tools(parameters: Any) -> frozenset[str]:
-    """Return the tools by which pydantic-ai has a model give its structured answer."""
+    """Return the tools through which pydantic-ai lets a model return its structured answer."""
     return _answer_tools(parameters) if isinstance(parameters, str) else frozenset()
 
 
@@ -218,12 +217,12 @@ def _answer_tools(parameters: str) -> frozenset[str]:
 
 
 def defined_tools(attributes: Mapping[str, Any]) -> Any:
-    """Return the definitions of tools on the span of an agent."""
+    """Return the definitions of tools in the span of an agent."""
     return first(attributes, "gen_ai.agent.tools", "gen_ai.tool.definitions")
 
 
 def card(span: Span) -> AgentCard:
-    """Return what the span of an agent says of its definition."""
+    """Return what the span of an agent says about its definition."""
     attributes = span.attributes
     return AgentCard(
         description=text(attributes.get("gen_ai.agent.description")),
@@ -260,8 +259,8 @@ def tool(span: Span) -> tuple[Any, Content | None]:
         "output.value",
         "tool.result",
     )
-    # ADK writes `{}` for both where recording content is switched off. A tool that takes nothing
-    # and returns nothing looks alike, and unknown is the safer reading.
+    # ADK writes `{}` for both if content is not recorded. A tool that takes nothing and returns
+    # nothing looks the same; unknown is the safer reading.
     if arguments == "{}" and result == "{}" and "gcp.vertex.agent.tool_response" in attributes:
         return None, None
     for event in span.events:

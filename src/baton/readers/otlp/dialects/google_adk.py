@@ -1,4 +1,4 @@
-"""Google ADK: what its tools gave back, in its own spans and in those of OpenInference."""
+"""Google ADK: results of its tools, in its own spans and in those of OpenInference."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from baton.readers.otlp.values import content
 
 from .base import Dialect
 
-# OpenInference records the whole answer as Gemini is sent it:
-# `{"id": "adk-1", "name": "billing", "response": {"result": "Paid."}}`.
+# OpenInference records the whole answer as it is sent to Gemini: `{"id": "adk-1", "name":
+# "billing", "response": {"result": "Paid."}}`.
 _RESPONSE = "response"
-# The last response of the model, as Gemini gave it, and what a call is called in there.
+# The last response of the model, as Gemini returned it, and the key of a call in it.
 _RAW, _CALL = "output.value", "function_call"
 _INVOCATION = "gcp.vertex.agent.invocation_id"
 _AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
 
 
 def refine(says: Reading, span: Span) -> Reading:
-    """Read what ADK's tools gave back, and what several requests wrote onto one span."""
+    """Read the results of ADK's tools, and spans into which several requests wrote."""
     if type(says) is ModelSpan and _RAW in span.attributes:
         return _last_of_several(says, span)
     return _unwrapped(says)
 
 
 def _last_of_several(says: ModelSpan, span: Span) -> Reading:
-    """Part the calls of earlier requests from the last answer, which the raw value is.
+    """Separate the calls of earlier requests from the last answer, which is the raw value.
 
-    OpenInference writes all requests of an agent onto one span. Each writes over the one before,
-    but for the calls, which the last answer has none of: what is left is one message with both.
+    OpenInference writes all requests of an agent into one span. Each overwrites the one before, but
+    not its calls, because the last answer has none. The result is one message with both.
     """
     if _CALL in str(span.attributes[_RAW]):
         return says
@@ -47,7 +47,7 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
 
 
 def _unwrapped(says: Reading) -> Reading:
-    """Convert a tool's result that is an error to an error, and unwrap plain results."""
+    """Convert results that report an error to errors, and unwrap plain results."""
     if type(says) is not ToolSpan or says.result is None:
         return says
     data = says.result.data
@@ -57,7 +57,7 @@ def _unwrapped(says: Reading) -> Reading:
     if not isinstance(data, dict):
         return says
     # ADK wraps what a tool returns: `{"result": 42}`, and `{"error": "..."}` for one that failed.
-    # With more keys it is the tool's own object.
+    # With more keys, it is an object that the tool returned.
     if set(data) == {"error"} and data["error"]:
         says.failed, says.error, says.result = True, str(data["error"]), None
     elif set(data) == {"result"}:

@@ -1,7 +1,7 @@
 """Haystack's own spans: of pipelines, components and agents, by ``opentelemetry-haystack``.
 
-An agent has no name of its own. In a pipeline it goes by the name of its component, as a tool by
-that of the tool: callers know it by nothing else.
+An agent has no name of its own. In a pipeline it has the name of its component, as a tool the name
+of the tool: callers have no other name for it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PREFIX = "haystack."
 _COMPONENT = "haystack.component."
 _STEP = "haystack.agent.step."
 _FRAMEWORK = "haystack"
-# Version 2 runs a model and tools as components of an agent, version 3 as steps of it.
+# Version 2 runs a model and tools as components of an agent, version 3 as its steps.
 _INVOKER = "ToolInvoker"
 
 
@@ -101,9 +101,9 @@ def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
 
 
 def _definitions(tools: Any) -> Any:
-    """Return tools as definitions: each is serialised as its class and its data.
+    """Return tools as definitions: each is serialised as a class and its data.
 
-    What cannot be serialised, a function without a name for example, has all of them printed as
+    If one cannot be serialised, such as a function without a name, all of them are printed as
     Python prints objects. Then they are unknown.
     """
     tools = parsed(tools)
@@ -134,16 +134,16 @@ def _component(attributes: Mapping[str, Any]) -> Reading:
     made = parsed(attributes.get(_COMPONENT + "output"))
     if kind == _INVOKER:
         return _invoked(made)
-    # By what it makes: classes of generators are named as their authors like.
+    # Recognised by its output, because classes of generators can have any name.
     if "Generator" in str(kind) or (isinstance(made, Mapping) and "replies" in made):
         return _model(attributes, _COMPONENT)
     return PlainSpan(name=name)
 
 
 def _invoked(made: Any) -> Reading:
-    """Read what version 2 says of the calls of one answer, which it carries out in one component.
+    """Read the calls of one answer, which version 2 executes in one component.
 
-    One call is a tool that ran; of several nothing tells when each of them did.
+    One call is a tool that ran; for several, it is unknown when each of them ran.
     """
     told = made.get("tool_messages") if isinstance(made, Mapping) else None
     messages = read_messages(told, "tool") if isinstance(told, list) else []
@@ -162,7 +162,7 @@ def _invoked(made: Any) -> Reading:
 
 
 def _origin(told: list[Any]) -> Mapping[str, Any]:
-    """Return the call that the first of some messages answers."""
+    """Return the call that the first of the messages answers."""
     for message in told:
         blocks = message.get("content") if isinstance(message, Mapping) else None
         for block in blocks if isinstance(blocks, list) else ():
@@ -174,7 +174,7 @@ def _origin(told: list[Any]) -> Mapping[str, Any]:
 
 
 def _first_messages(given: Any) -> Any:
-    """Return what a pipeline was asked: the messages, or else the only text, for a component."""
+    """Return the question to a pipeline: the messages, or else the only text, for a component."""
     if not isinstance(given, Mapping):
         return None
     inputs = [each for each in given.values() if isinstance(each, Mapping)]
@@ -186,7 +186,7 @@ def _first_messages(given: Any) -> Any:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Name each agent by the component or tool that it is."""
+    """Give each agent the name of its component or tool."""
     for node in nodes:
         says, around = node.says, node.parent
         if type(says) is not AgentSpan or not claims(node.span) or around is None:
@@ -200,7 +200,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _called(invoker: Span, asked: Content | None) -> str | None:
-    """Return the tool that passed on, word for word, what an agent was asked."""
+    """Return the tool that passed on an agent's question word for word."""
     made = parsed(invoker.attributes.get(_COMPONENT + "output"))
     told = made.get("tool_messages") if isinstance(made, Mapping) else None
     if asked is None or not isinstance(told, list):

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: what they add to a convention, and which of their spans are agents."""
+"""LangChain and LangGraph: their additions to a convention, and which of their spans are agents."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ from baton.readers.otlp.values import content, first, parsed, printed_value, tex
 
 from .base import Dialect
 
-# A Command that goes to a node by `Send` carries the state with it; only the name is wanted.
+# A Command that goes to a node by `Send` also contains the state; only the name is needed.
 _SEND = re.compile(r"Send\(node='([^']*)'")
-# Until serialised as JSON, instrumentations wrote `Command(graph='__parent__', update={...},
+# Before they serialised to JSON, instrumentations wrote `Command(graph='__parent__', update={...},
 # goto='billing')`.
 _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
 # `content='It is sunny.' name='weather' tool_call_id='call_1'`: a ToolMessage as Python prints it.
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^']*)'")
-# deepagents, and its older versions, answer a task for a sub-agent that it does not have with words
-# alone, and the tool is OK.
+# If a task is for an unknown sub-agent, deepagents (and its older versions) only answers with a
+# text, and the tool has the status OK.
 _NO_AGENT = re.compile(
     r"We cannot invoke subagent .+ because it does not exist"
     r"|Error: invoked agent of type .+, the only allowed types are"
 )
-# What set a node to work that waits for two: `join:billing+stock:writer`.
+# The trigger of a node that waits for two others: `join:billing+stock:writer`.
 _JOIN = re.compile(r"join:(.+):[^:]+")
 _PROPERTY = "traceloop.association.properties."
-# LangGraph stops a graph by raising: these two to wait for a person, `ParentCommand` to go to a
-# node of the graph around. The span then has an exception event, or even the status ERROR, and
-# nothing failed.
+# LangGraph stops a graph by raising an exception: these two to wait for a person, `ParentCommand`
+# to go to a node of the enclosing graph. The span then has an exception event, or even the status
+# ERROR, although nothing failed.
 _ASKS = ("GraphInterrupt", "NodeInterrupt")
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
 
 class Carried(NamedTuple):
-    """What a span says of a LangChain run, raw: metadata, what it was given, what it made."""
+    """Raw data of a LangChain run from its span: metadata, input, output."""
 
     metadata: Mapping[str, Any]
     given: Any
@@ -65,24 +65,23 @@ class Carried(NamedTuple):
 def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading:
     """Read LangChain's own metadata and serialised values.
 
-    ``carried`` holds them where the convention of the span has names of its own for them. What
-    is an agent only the whole graph tells: until then the span of one is a plain one.
+    ``carried`` has them if the convention of the span has its own names for them. Only the whole
+    graph shows which spans are agents: until then they are plain spans.
     """
     carried = carried or _carried(span)
     says.framework = "langgraph"
     says.graph = _place(carried.metadata)
     says.waits = moved(span, _ASKS)
-    # Taken back here and not in the convention's own reader, which knows nothing of LangGraph.
+    # Undone here, and not in the convention's own reader, which knows nothing about LangGraph.
     if says.failed and moved(span):
         says.failed, says.error = False, None
     if type(says) is ToolSpan:
         _tool(says, carried.made)
     elif type(says) is AgentSpan:
         plain = as_plain(says)
-        # OpenInference calls nodes of the plumbing agents (`agent`, `call_agent`), while the real
-        # ones (`supervisor`, `research_expert`) are chains, and each stands there twice: as node
-        # and as graph. So the kind of the span is not believed until `resolve` sees the whole
-        # graph.
+        # In OpenInference, internal nodes (`agent`, `call_agent`) have the kind of agents, while
+        # the real agents (`supervisor`, `research_expert`) are chains, and each occurs twice: as
+        # node and as graph. So the kind of a span is not used until `resolve` sees the whole graph.
         plain.agent = says
         _run(plain, carried.given, carried.made)
         return plain
@@ -118,8 +117,8 @@ def _metadata(span: Span) -> Mapping[str, Any]:
         if key.startswith(_PROPERTY)
     }
     given = span.attributes.get("traceloop.entity.input")
-    # Some versions of Traceloop put the metadata into the input of the span. Looked for as text
-    # first, as decoding every input would be slow.
+    # Some versions of Traceloop put the metadata into the input of the span. First search the text,
+    # because decoding every input would be slow.
     if not properties and isinstance(given, str) and '"langgraph_' in given:
         request = parsed(given)
         inner = request.get("metadata") if isinstance(request, dict) else None
@@ -128,7 +127,7 @@ def _metadata(span: Span) -> Mapping[str, Any]:
 
 
 def _place(metadata: Mapping[str, Any]) -> GraphPlace:
-    """Read where in which graph a span stands: ``node:id|inner node:id``."""
+    """Read the place of a span in its graphs: ``node:id|inner node:id``."""
     path = text(first(metadata, "langgraph_checkpoint_ns", "checkpoint_ns")) or ""
     steps = [step for step in path.split("|") if step]
     return GraphPlace(
@@ -138,7 +137,7 @@ def _place(metadata: Mapping[str, Any]) -> GraphPlace:
 
 
 def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
-    """Return whether an exception is LangGraph's way to leave a graph on purpose, and no failure.
+    """Return whether an exception is no failure, and LangGraph only left a graph on purpose.
 
     LangSmith records it as a bare ``Exception`` whose message is ``ParentCommand(Command(...``.
     """
@@ -153,7 +152,7 @@ def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
 
 
 def _run(says: PlainSpan, given: Any, made: Any) -> None:
-    """Tell what a graph added from what it has at its end: all messages, those given it too."""
+    """Set the input of a graph, and what it added: its final state repeats the input."""
     says.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
     # Looked for as text first, as decoding every state would be slow.
     if isinstance(given, str) and '"resume"' in given:
@@ -163,7 +162,7 @@ def _run(says: PlainSpan, given: Any, made: Any) -> None:
 
 
 def _asked(state: Any) -> Any:
-    """Return what a graph is asked: its messages, or the only text in a state without any."""
+    """Return the input of a graph: its messages, or the only text in a state without messages."""
     if not isinstance(state, dict) or "messages" in state:
         return state
     state = _command(state) or state
@@ -187,7 +186,7 @@ def _inner(value: Any, key: str) -> Any:
 def _added(says: PlainSpan, made: Any) -> list[Any]:
     if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
-    # The state of a graph only grows: at the end it holds the messages it started with.
+    # The state of a graph only grows: at the end it still has the messages from the start.
     return list(read_messages(made["messages"])[len(says.heard_messages()) :])
 
 
@@ -217,7 +216,7 @@ def _tool(says: ToolSpan, made: Any) -> None:
 
 
 def _printed(says: ToolSpan, value: str) -> Any:
-    """Read what older versions wrote down as Python prints it: a Command or a ToolMessage."""
+    """Read what older versions wrote as Python prints it: a Command or a ToolMessage."""
     if value.startswith("Command("):
         goto = _GOTO.findall(value)
         if goto:
@@ -233,7 +232,7 @@ def _printed(says: ToolSpan, value: str) -> Any:
 
 
 def _arguments(value: Any) -> Any:
-    """Unwrap arguments that stand among other things."""
+    """Unwrap arguments that are among other values."""
     if isinstance(value, str) and value.startswith("{'"):
         return printed_value(value, otherwise=value)
     if isinstance(value, dict) and "input_str" in value:
@@ -244,15 +243,14 @@ def _arguments(value: Any) -> Any:
 
 
 def _is_state(given: Any) -> bool:
-    """Return whether arguments are the state of a graph, which is injected and not from a model."""
+    """Return whether arguments are the state of a graph, which no model wrote."""
     return isinstance(given, dict) and isinstance(given.get("messages"), list)
 
 
 def _goto(value: Any) -> str | None:
     """Return the node that a Command goes to: a name, or a Send to one."""
     if isinstance(value, list):
-        # A Command may go to several nodes at once; a call has one target, and the first is the one
-        # it names.
+        # A Command may go to several nodes at once. A call has one target; use the first.
         value = value[0] if value else None
     if isinstance(value, dict):
         return text(value.get("node"))
@@ -261,21 +259,21 @@ def _goto(value: Any) -> str | None:
     return sent.group(1) if sent is not None else name
 
 
-# An agent made without `name=` is then called by the node it stands in.
+# An agent without `name=` gets the name of its node.
 _UNNAMED = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})
-"""Names that LangChain gives what has none."""
-# For an agent that called no tool in this trace: its graph has only a node that asks a model, and
-# looks like a graph with one agent as a node. If all its nodes have such names, it is taken for the
+"""Names that LangChain gives to anything without a name."""
+# For an agent that called no tool in this trace. Its graph has only a node that asks a model, and
+# looks like a graph with one agent as a node. If all its nodes have such names, it counts as the
 # loop. In a graph with other names (`writer`, `critic`), each node that asks is an agent.
 _LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
-"""Names that nodes of an agent's own loop have in LangChain's guides."""
+"""Names of the nodes of an agent's own loop in LangChain's guides."""
 
 
 @dataclass(slots=True, eq=False)
 class _Graph:
-    """A span that runs a graph: its node spans by ``id()``, and what these do themselves.
+    """A span that runs a graph: its node spans by ``id()``, and what they do themselves.
 
-    ``asking`` and ``running`` are those that ask a model, and that run a tool.
+    ``asking`` and ``running`` are those that ask a model and those that run a tool.
     """
 
     span: Node
@@ -286,9 +284,9 @@ class _Graph:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Make agents of the graphs and nodes that are some, and workflows of those around them.
+    """Mark graphs and nodes that are agents as agents, and the graphs around them as workflows.
 
-    A graph in which one node asks a model and another runs what it calls is the loop of one
+    A graph in which one node asks a model and another runs the called tools is the loop of one
     agent. In any other graph each node that asks a model is an agent.
     """
     graphs: dict[int, _Graph] = {}
@@ -296,12 +294,12 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         says, parent = node.says, node.parent
         if node.span.attributes.get("gen_ai.operation.name") == "goto":
-            # The span below a tool which left its graph says where to.
+            # If a tool left its graph, the span below it has the target.
             target = node.span.attributes.get("langgraph.command.goto_node")
             if parent is not None and type(parent.says) is ToolSpan and isinstance(target, str):
                 parent.says.mode, parent.says.target = "transfer", target
         if says.graph is None:
-            # A node may call the model's own client, whose spans know nothing of the graph.
+            # A node may call the model's own client, whose spans know nothing about the graph.
             asker = _nearest(parent, place) if type(says) is ModelSpan else None
             if asker is not None:
                 asker[0].asking.add(id(asker[1]))
@@ -315,17 +313,17 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         graph, inner = at
         if type(says) is ModelSpan:
             graph.asking.add(id(inner))
-            # `create_agent` puts the agent's name into the metadata of its requests. Where that
-            # name is the node's own name, the node was called so by the programmer, and it proves
-            # nothing about the graph.
+            # `create_agent` puts the agent's name into the metadata of its requests. If that is the
+            # name of the node itself, it comes from the programmer, and proves nothing about the
+            # graph.
             if says.graph.agent is not None and says.graph.path[-1:] != (says.graph.agent,):
                 graph.made = says.graph.agent
         elif type(says) is ToolSpan:
             graph.running.add(id(inner))
             _called(says, inner)
     # One node asks, another runs tools: an agent's loop. A node that does both (a function that
-    # calls the model and then the tool itself) is an agent by itself. Collected over all runs of a
-    # graph, because one run of the same agent may call no tool.
+    # calls the model and then the tool itself) is an agent by itself. All runs of a graph count,
+    # because one run of an agent may call no tool.
     loops = {
         _loop_key(graph)
         for graph in graphs.values()
@@ -341,7 +339,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if says.graph is None:
             continue
         if type(says) is PlainSpan and not says.graph.path and id(node) not in graphs:
-            # A chain that was named as an agent, and stands in no graph.
+            # A chain that is named as an agent and is in no graph.
             kind = str(node.span.attributes.get("openinference.span.kind", "")).upper()
             if kind == "AGENT" and node.parent is None:
                 node.says = as_agent(says, says.graph.agent or _name(node))
@@ -353,19 +351,19 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _nearest(
     node: Node | None, place: Mapping[int, tuple[_Graph, Node] | None]
 ) -> tuple[_Graph, Node] | None:
-    """Return the node of a graph which a span is part of, if no agent or tool is in between."""
+    """Return the node of a graph that a span is part of, if no agent or tool is in between."""
     while node is not None and node.says.graph is None and type(node.says) is PlainSpan:
         node = node.parent
     return place.get(id(node)) if node is not None and type(node.says) is PlainSpan else None
 
 
 def _called(tool: ToolSpan, inner: Node) -> None:
-    """Take a call out of what the node that runs it was given: a tool may tell of its text only."""
+    """Take a call from the input of its node, because a tool's own span may only have the text."""
     if isinstance(tool.arguments, dict) or tool.arguments is None:
         return
     given = parsed(inner.span.attributes.get("input.value"))
     calls = given if isinstance(given, list) else [given]
-    # Two calls of one tool in one step can't be told apart by name; then nothing is taken.
+    # Two calls of one tool in one step cannot be distinguished by name; then nothing is taken.
     alike = [call for call in calls if isinstance(call, dict) and call.get("name") == tool.name]
     if len(alike) == 1 and isinstance(alike[0].get("args"), dict):
         tool.arguments, tool.call = alike[0]["args"], tool.call or text(alike[0].get("id"))
@@ -377,7 +375,7 @@ def _find(
     graphs: dict[int, _Graph],
     place: dict[int, tuple[_Graph, Node] | None],
 ) -> tuple[_Graph, Node] | None:
-    """Return the graph in which a span stands, and the node of that graph which it is part of."""
+    """Return the graph that a span is in, and the node of that graph that it is part of."""
     depth = len(own.path)
     parent = node.parent
     while parent is not None and parent.says.graph is None:
@@ -393,7 +391,7 @@ def _find(
 
 
 def _loop_key(graph: _Graph) -> tuple[str, tuple[str, ...]]:
-    """Name a graph by its span and place: each run of it is one, and one may call no tool."""
+    """Return a key for a graph, by its span and place: the runs of one graph share it."""
     place = graph.span.says.graph
     return graph.span.span.name, place.path if place is not None else ()
 
@@ -412,8 +410,8 @@ def _settle(graph: _Graph, loop: bool) -> None:
         agent = around.says = as_agent(around.says, name)
         if agent.output is None:
             agent.output = _structured(around.span)
-        # A node may be called other than the agent it runs: `research` runs `research_expert`.
-        # Below a tool the path is that of the graph around the tool, so it would be the wrong name.
+        # The name of a node can differ from that of its agent: `research` runs `research_expert`.
+        # Below a tool, the path belongs to the graph around the tool, and would be the wrong name.
         if inner is not None and inner != name and not _below_tool(around):
             agent.node = inner
         return
@@ -424,12 +422,12 @@ def _settle(graph: _Graph, loop: bool) -> None:
 
 
 def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
-    """Make agents of the nodes of graphs in which nothing says who is an agent.
+    """Mark nodes as agents in graphs in which nothing says who is an agent.
 
-    No model, tool or agent was seen in the whole turn: the nodes are plain functions, or call a
-    model that nobody instrumented. Then they are all there is to hand work on: `router` writes
-    `{"order": "42"}` into the state, `billing` answers from it. A node that runs its own graph is
-    what its nodes do.
+    The whole turn shows no model, tool or agent: the nodes are plain functions, or call a model
+    without instrumentation. Then only they can hand work on: `router` writes `{"order": "42"}` into
+    the state, `billing` answers from it. For a node that runs its own graph, the nodes of that
+    graph count.
     """
     around: set[int] = set()
     for graph in graphs.values():
@@ -460,16 +458,16 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
 
 
 def _stated(answers: dict[str, list[str]], _: Collection[str]) -> dict[str, list[str]]:
-    """Return the nodes that a node follows by the edges of its graph, whatever was answered."""
+    """Return the nodes that a node follows by the edges of its graph, whatever they answered."""
     return dict(answers)
 
 
 def _before(graph: _Graph) -> dict[int, list[Node]]:
-    """Return after which nodes each node of a graph ran, where LangGraph says so.
+    """Return after which nodes each node of a graph ran, if LangGraph says so.
 
-    A span names the edges that may set its node to work: with both sides where one waits for
-    several (`join:billing+stock:writer`), else with the node alone (`branch:to:writer`). Such an
-    edge comes from the step before, and its sender is known where one node ran in that.
+    A span names the edges that may start its node: with both sides if it waits for several nodes
+    (`join:billing+stock:writer`), else with the node alone (`branch:to:writer`). Such an edge comes
+    from the previous step, and its sender is known if one node ran in that step.
     """
     steps: dict[int, list[Node]] = {}
     said = {key: _metadata(node.span) for key, node in graph.nodes.items()}
@@ -482,8 +480,7 @@ def _before(graph: _Graph) -> dict[int, list[Node]]:
         for node in steps[step]:
             if len(steps.get(step - 1, ())) == 1:
                 senders[id(node)] = steps[step - 1]
-            # One that waits continues when the last of them has run, each once since its last
-            # visit.
+            # A node that waits starts when all of them have run once since its last visit.
             visited = last[_node_name(node)][0] if _node_name(node) in last else -1
             for edge in said[id(node)].get("langgraph_triggers") or ():
                 joined = _JOIN.fullmatch(edge) if isinstance(edge, str) else None
@@ -501,7 +498,7 @@ def _node_name(node: Node) -> str:
 
 
 def _last_text(state: Any) -> Content | None:
-    """Return what a state, or an update of one, says: its last message, its only text, or all."""
+    """Return the answer in a state or an update: its last message, its only text, or all of it."""
     if isinstance(state, dict) and isinstance(state.get("messages"), list):
         said = [one.content for one in read_messages(state["messages"]) if one.content is not None]
         return said[-1] if said else None
@@ -509,12 +506,12 @@ def _last_text(state: Any) -> Content | None:
 
 
 def _structured(span: Span) -> Content | None:
-    """Return the structured answer of an agent, which is beside the messages in its state.
+    """Return the structured answer of an agent, which is next to the messages in its state.
 
     With ``ToolStrategy``, the model writes it as a call of a tool that does not exist.
     """
     made = first(span.attributes, "output.value", "traceloop.entity.output", "gen_ai.completion")
-    # Looked for as text first, as decoding every state would be slow.
+    # First search the text, because decoding every state would be slow.
     if not isinstance(made, str) or '"structured_response"' not in made:
         return None
     state = _inner(made, "outputs")
@@ -523,7 +520,7 @@ def _structured(span: Span) -> Content | None:
 
 
 def _below_tool(node: Node) -> bool:
-    """Return whether a tool runs a graph, which is then in no node of another graph."""
+    """Return whether a tool runs a graph, which is then not in a node of another graph."""
     around = node.parent
     while around is not None and type(around.says) is not ToolSpan:
         around = around.parent
@@ -531,7 +528,7 @@ def _below_tool(node: Node) -> bool:
 
 
 def _name(node: Node) -> str:
-    """Return the name of what a span runs, without the words that tools put around it."""
+    """Return the name of what a span runs, without the words that instrumentations add."""
     named = node.says.name if not isinstance(node.says, HandoffSpan) else None
     return named or node.span.name
 
@@ -544,7 +541,7 @@ def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
         if place is None:
             return
         if moved(around.span):
-            # A tool that asked a person raises as well, and hands nothing over.
+            # A tool that asked a person also raises an exception, but hands nothing over.
             says.mode = None if moved(around.span, _ASKS) else "transfer"
             return
         if place.path != own.path:

@@ -38,7 +38,7 @@ def read(span: Span) -> Reading:
         says = PlainSpan(name=span.name, heard=_arguments(given, only=True))
     says.framework = "langfuse"
     fail(says, span)
-    # A level is set by the program, also where no exception was raised and the status is OK.
+    # The program can set a level even if no exception was raised and the status is OK.
     if attributes.get(_PREFIX + "level") == "ERROR":
         says.failed = True
         says.error = says.error or text(attributes.get(_PREFIX + "status_message"))
@@ -46,9 +46,9 @@ def read(span: Span) -> Reading:
 
 
 def _arguments(raw: Any, *, only: bool) -> Any:
-    """Unwrap what the decorator records of a function: its positional and named arguments.
+    """Unwrap what the decorator records about a function: its positional and named arguments.
 
-    ``only``: a single one stands for itself.
+    ``only``: a single argument is returned by itself.
     """
     value = shown(raw)
     if not isinstance(value, dict) or set(value) != {"args", "kwargs"}:

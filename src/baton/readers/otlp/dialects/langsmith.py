@@ -2,8 +2,8 @@
 
 Each run is one span. ``langsmith.span.kind`` is its run type (llm, tool, chain, prompt, parser,
 retriever, embedding), and ``gen_ai.prompt`` and ``gen_ai.completion`` hold its inputs and outputs
-as JSON. The names of OpenTelemetry GenAI that stand beside them mislead: every run has an
-operation name, and a prompt template is a ``chat``, too.
+as JSON. The names of OpenTelemetry GenAI on the same spans are misleading: every run has an
+operation name, and even a prompt template is a ``chat``.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ _OPERATIONS = frozenset(
     {"chat", "execute_tool", "embeddings", "llm", "tool", "chain", "prompt", "parser", "retriever",
      "embedding"}
 )  # fmt: skip
-"""All that LangSmith writes as ``gen_ai.operation.name``."""
+"""All values that LangSmith writes as ``gen_ai.operation.name``."""
 _AGENTS = frozenset({"root", "subagent"})
-"""What LangSmith's integrations write as ``ls_agent_type`` on runs of agents."""
+"""The values that LangSmith's integrations write as ``ls_agent_type`` for runs of agents."""
 _TRACEBACK = "Traceback (most recent call last)"
 _PRINTED = re.compile(r"\w+\((.*?),?\)", re.DOTALL)
 _PYTHON = ("{'", "{}")
 
 
 def claims(span: Span) -> bool:
-    """Return whether a span is a LangSmith run. Metadata is no proof: other spans have it, too."""
+    """Return whether a span is a LangSmith run. Metadata prove nothing: other spans have them."""
     return KIND in span.attributes or span.scope == _SCOPE
 
 
@@ -75,7 +75,7 @@ def read(span: Span) -> Reading:
         says = _model(span, carried)
     elif kind == "tool":
         says = _tool(span, carried)
-    elif kind == "agent":  # no run type of its SDK, but what spans made by hand say
+    elif kind == "agent":  # not a run type of its SDK, but used in spans made by hand
         says = AgentSpan(heard=carried.given, spoken=carried.made)
         says.name = text(attributes.get("gen_ai.agent.name")) or _named(span)
     else:
@@ -115,14 +115,14 @@ def _carried(span: Span) -> langchain.Carried:
 
 
 def _content(span: Span) -> tuple[Any, Any]:
-    """Return inputs and outputs; both are an empty object where LangSmith hides them.
+    """Return inputs and outputs; both are an empty object if LangSmith hides them.
 
-    A run that failed has no outputs, and a tool may be given nothing: an empty object of one side
-    is then what there was.
+    A failed run has no outputs, and a tool may have no arguments: then an empty object on one side
+    is the real value.
     """
     given, made = (parsed(span.attributes.get(key)) for key in (_GIVEN, _MADE))
-    # With `LANGSMITH_HIDE_INPUTS` and `_OUTPUTS` both are `{}`. An empty output cannot be told from
-    # a hidden one; an empty input can, if the run failed and so has no output.
+    # With `LANGSMITH_HIDE_INPUTS` and `_OUTPUTS` both are `{}`. An empty output looks like a hidden
+    # one. An empty input does not if the run failed, because then there is no output.
     if made == {}:
         made = None
         failed = any(event.name == "exception" for event in span.events)
@@ -156,10 +156,10 @@ def _tool(span: Span, carried: langchain.Carried) -> ToolSpan:
 
 
 def _arguments(given: Any) -> Any:
-    """Return what a tool was given.
+    """Return the arguments of a tool.
 
-    Older versions of LangChain write the arguments down as Python prints them:
-    ``{"input": "{'city': 'Porto'}"}``.
+    Older versions of LangChain write them as Python prints them: ``{"input": "{'city':
+    'Porto'}"}``.
     """
     printed = given.get("input") if isinstance(given, dict) and set(given) == {"input"} else None
     if isinstance(printed, str) and printed.startswith(_PYTHON):
@@ -168,9 +168,9 @@ def _arguments(given: Any) -> Any:
 
 
 def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage | None:
-    """Return what a request spent: its metadata tell most, the attributes only sums.
+    """Return the usage of a request: from its metadata, as the attributes only have sums.
 
-    LangChain's input tokens hold the cached ones, its output tokens those of thinking.
+    LangChain's input tokens include cached ones, its output tokens those of thinking.
     """
     counted = parsed(metadata.get("usage_metadata"))
     if not isinstance(counted, dict) or not {"input_tokens", "output_tokens"} & counted.keys():
@@ -197,7 +197,7 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
 
 
 def _error(said: str | None) -> str | None:
-    """Return what an exception says, out of ``RuntimeError('it says')Traceback (most ...``."""
+    """Return the message of an exception from ``RuntimeError('message')Traceback (most ...``."""
     printed = (said or "").partition(_TRACEBACK)[0].strip()
     found = _PRINTED.fullmatch(printed)
     message = printed_value(found.group(1), otherwise=None) if found is not None else None
@@ -205,11 +205,11 @@ def _error(said: str | None) -> str | None:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Make agents of the chains that LangSmith's integrations mark as some.
+    """Mark chains as agents if LangSmith's integrations mark them so.
 
-    What runs below inherits the mark. So only the outermost ``root`` is an agent, and a
-    ``subagent`` where none is around it since the last tool call. A root is named after its trace
-    (``claude.conversation``), which is not the name of an agent.
+    Everything below inherits the mark. So only the outermost ``root`` is an agent, and a
+    ``subagent`` only if there is none around it since the last tool call. A root is named after its
+    trace (``claude.conversation``), which is not the name of an agent.
     """
     above: dict[int, frozenset[str]] = {}
     for node in nodes:
@@ -230,7 +230,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def session(attributes: Mapping[str, Any]) -> str | None:
-    """Return LangSmith's session, unless it is named: then it is a project, and no session."""
+    """Return LangSmith's session, unless it has a name: then it is a project, not a session."""
     id_ = attributes.get("langsmith.trace.session_id")
     # LangSmith calls a project a session. All runs of a project would then be one conversation.
     if isinstance(id_, bool) or "langsmith.trace.session_name" in attributes:

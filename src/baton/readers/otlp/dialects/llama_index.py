@@ -1,6 +1,7 @@
-"""LlamaIndex's agent workflows: no span is an agent's, only steps that say whose they are.
+"""LlamaIndex's agent workflows: agents have no spans, only steps that name their agent.
 
-A workflow of several agents sets one up before each of its steps; what follows is that agent's.
+A workflow of several agents sets one up before each of its steps; what follows belongs to that
+agent.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from .base import Dialect
 _FRAMEWORK = "llama-index"
 # Kind LLM, but it only builds the request; the request itself is the next span.
 _NOT_ASKING = "._prepare_chat_with_tools"
-# Steps of the workflow. They stand side by side below one span, whichever agent they are for.
+# Steps of the workflow. They are siblings below one span, whichever agent they are for.
 _STEP, _SETUP = ".run_agent_step", ".setup_agent"
-# With one agent the span is called after its class (`FunctionAgent.run`), and is the agent.
+# With one agent, the span has the name of its class (`FunctionAgent.run`), and is the agent.
 _SEVERAL = "AgentWorkflow."
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 
 
 def refine(says: Reading, span: Span) -> Reading:
-    """Read what tools were given and gave back; tell what only looks like a request."""
+    """Read arguments and results of tools; sort out what only looks like a request."""
     if type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
         return as_plain(says)
     if type(says) is not ToolSpan:
@@ -56,7 +57,7 @@ def refine(says: Reading, span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Make agents of the runs of one agent, and of the steps of each in a run of several."""
+    """Make agents from runs of one agent, and from the steps of each in a run of several agents."""
     for node in nodes:
         if node.says.framework == _FRAMEWORK and type(node.says) is PlainSpan:
             if any(child.span.name.endswith(_STEP) for child in node.children):
@@ -90,7 +91,7 @@ def _left(steps: list[Node], child: Node) -> bool:
 
 
 def _agent(around: Node, steps: list[Node], number: int) -> Node:
-    """Put an agent between a workflow and the steps that are its."""
+    """Insert an agent between a workflow and the agent's steps."""
     ends = [step.span.ended for step in steps]
     span = msgspec.structs.replace(
         around.span,
@@ -112,7 +113,7 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
 
 
 def _named(step: Node) -> str | None:
-    """Return the agent that a step's event names, which stands in what it was given or made."""
+    """Return the agent that a step's event names, in its input or output."""
     for key in ("input.value", "output.value"):
         found = _CURRENT.findall(str(step.span.attributes.get(key, "")))
         if found:

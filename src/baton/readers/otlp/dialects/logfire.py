@@ -1,7 +1,7 @@
 """Logfire's own instrumentation of OpenAI Agents (``logfire.instrument_openai_agents``).
 
-Its spans are those of the SDK's tracing, told apart by their message templates; the content of the
-SDK's objects stands in attributes that are named as in the SDK. Other spans of Logfire follow
+Its spans are those of the SDK's tracing, distinguished by their message templates. The content of
+the SDK's objects is in attributes with the SDK's names. Other spans of Logfire follow
 OpenTelemetry's conventions.
 """
 
@@ -28,7 +28,7 @@ from .handover import hand_over
 
 SCOPE = "logfire.openai_agents"
 _TEMPLATE = "logfire.msg_template"
-# How the templates begin. The name of a span is its template, unless a program changes it.
+# The beginnings of the templates. The name of a span is its template, unless a program changes it.
 _AGENT, _TOOL, _HANDOFF = "Agent run: ", "Function: ", "Handoff: "
 _REQUESTS = ("Responses API", "Chat completion")
 
@@ -39,7 +39,7 @@ def claims(span: Span) -> bool:
 
 
 def read(span: Span) -> Reading:
-    """Read one span; a turn of an agent, a task and a guardrail hold nothing of their own."""
+    """Read one span; turns of agents, tasks and guardrails have no content of their own."""
     values = span.attributes
     template = text(values.get(_TEMPLATE)) or span.name
     says: Reading
@@ -53,7 +53,8 @@ def read(span: Span) -> Reading:
         )
         hand_over(says, None, values)
         if values.get("output") == "null":
-            # The SDK makes a text of any result. Without one, a person has to approve the call.
+            # The SDK converts any result to a text. Without a text, a person has to approve the
+            # call.
             says.result, says.waits = None, True
     elif template.startswith(_HANDOFF):
         says = HandoffSpan(
@@ -74,8 +75,8 @@ def read(span: Span) -> Reading:
 def _request(span: Span) -> ModelSpan:
     """Read a request to the Responses API, or to a chat model.
 
-    ``events`` hold what was asked and what was answered in one list, each call of an answer as its
-    own message: where the answer begins only the SDK's own objects tell.
+    ``events`` has the question and the answer in one list, and each call of an answer is a separate
+    message. Only the SDK's own objects show where the answer begins.
     """
     values = span.attributes
     says = read_model(span)
@@ -93,7 +94,7 @@ def _request(span: Span) -> ModelSpan:
 
 
 def _explain(says: Reading, values: Mapping[str, Any]) -> None:
-    """Record an error that the SDK states, with what it was."""
+    """Record an error that the SDK states, with its details."""
     error = parsed(values.get("error"))
     if not isinstance(error, dict):
         return
@@ -103,7 +104,7 @@ def _explain(says: Reading, values: Mapping[str, Any]) -> None:
 
 
 def conversation(attributes: Mapping[str, Any]) -> str | None:
-    """Return the group that the program gave a trace of the SDK."""
+    """Return the group that the program set for a trace of the SDK."""
     group = text(attributes.get("group_id"))
     # Logfire writes None as `null`.
     return group if "agent_trace_id" in attributes and group != "null" else None

@@ -1,6 +1,6 @@
-"""MLflow tracing: spans of its decorator and of what it patches in other libraries.
+"""MLflow tracing: spans of its decorator, and of methods that it patches in other libraries.
 
-All attributes are JSON, also texts: ``mlflow.spanType`` is ``"AGENT"`` with its quotes.
+All attributes are JSON, including texts: ``mlflow.spanType`` is ``"AGENT"`` with its quotes.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ _MODELS = frozenset({"LLM", "CHAT_MODEL"})
 _NAMES = ("mlflow.llm.model", "model", "model_name")
 # `Runner.run` of OpenAI Agents, around the spans of the agents that it runs.
 _ROOT = "mlflow.openai.agent_run_root"
-# OpenAI Agents' hand-off: a CHAIN that was given {"from_agent": ...} and made {"to_agent": ...}. It
-# tells of a hand-off also where the requests of the models are not recorded.
+# OpenAI Agents' hand-off: a CHAIN with the input {"from_agent": ...} and the output {"to_agent":
+# ...}. It shows a hand-off even if the requests to models are not recorded.
 _HANDOFF = "Handoff"
-# What MLflow patches in other libraries says whose messages the span holds.
+# The patched library, which shows the format of the messages in the span.
 _FORMATS = {
     "openai-agent": "openai-agents",
     "pydantic_ai": "pydantic-ai",
     "langchain": "langgraph",
 }
-# Arguments of a traced function or method by which an agent is asked: `user_prompt` is
-# pydantic-ai's. A function with one text among its arguments was asked that.
+# Arguments of traced functions and methods with the question to an agent: `user_prompt` is
+# pydantic-ai's. If only one argument is a text, that is the question.
 _ASKED = ("user_prompt", "messages", "input", "prompt", "question", "query", "task")
 _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
-"""Metadata of LangChain, by which a span stands in a graph."""
-# What MLflow writes of a library's method: `Agent.run` and `Agent.run_sync` are of one agent, whose
-# name is an attribute.
+"""Metadata of LangChain that place a span in a graph."""
+# How MLflow names a method of a library: `Agent.run` and `Agent.run_sync` belong to one agent,
+# whose name is an attribute.
 _METHOD = "Agent."
 
 
@@ -117,7 +117,7 @@ def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
         offered=tool_names(_value(span, "tools")),
         reaches=targets_of(_value(span, "tools")),
     )
-    # OpenAI Agents: the span of an agent has no answer, only the type that one should have.
+    # OpenAI Agents: the span of an agent has no answer, only the type that it should have.
     if isinstance(made, Mapping) and set(made) == {"output_type"}:
         says.spoken = None
     elif isinstance(made, Mapping) and "_state" in made and "output" in made:
@@ -130,7 +130,7 @@ def _from_agent(given: Any) -> str | None:
 
 
 def _asked(given: Any) -> Any:
-    """Return what a traced function was asked, of all its arguments."""
+    """Return the question to a traced function from its arguments."""
     if not isinstance(given, Mapping):
         return given
     asked = first(given, *_ASKED)
@@ -141,7 +141,7 @@ def _asked(given: Any) -> Any:
 
 
 def _answered(made: Any) -> Any:
-    """Return an answer as messages: an object that holds none is the answer itself, as data."""
+    """Return an answer as messages: an object without messages is the answer itself, as data."""
     if made is None or isinstance(made, str):
         return made
     said = [message for message in read_messages(made, "assistant") if message.role == "assistant"]
@@ -166,7 +166,7 @@ def _model(span: Span, given: Any, made: Any) -> ModelSpan:
 
 
 def _messages(value: Any) -> Any:
-    """Return the messages of a request or response: what holds them in a chat library's words."""
+    """Return the messages of a request or response, by the names that chat libraries use."""
     if isinstance(value, Mapping):
         value = dict(value)
         if isinstance(value.get("input"), list | str):  # OpenAI's Responses
@@ -188,7 +188,7 @@ def _of_pydantic(messages: list[Any]) -> bool:
 
 
 def _pydantic(message: Mapping[str, Any]) -> list[Message]:
-    """Read a message of pydantic-ai, whose parts say by ``part_kind`` what they are."""
+    """Read a message of pydantic-ai, whose parts have their kind in ``part_kind``."""
     read: list[Message] = []
     for part in message["parts"]:
         kind, name = part["part_kind"], text(part.get("tool_name"))
@@ -231,6 +231,6 @@ DIALECT = Dialect(
     claims=claims,
     read=read,
     prefixes=("mlflow.",),
-    # Beside the spans, in what MLflow keeps of a trace: `wire/mlflow.py` brings both together.
+    # Not in spans, but in MLflow's data about a trace: `wire/mlflow.py` combines both.
     sessions=("mlflow.trace.session",),
 )

@@ -1,4 +1,4 @@
-"""Semantic Kernel's spans: OpenTelemetry's names, and what only its runtime knows beside them.
+"""Semantic Kernel's spans: OpenTelemetry's names, and what only its runtime knows.
 
 What a model said and called is in log records (``gen_ai.choice``), never in the spans.
 """
@@ -17,10 +17,10 @@ from .base import Dialect
 
 _SCOPE = "semantic_kernel."
 _FRAMEWORK = "semantic-kernel"
-# The functions that a request may call, on the span around it: names with commas between.
+# The functions that a request may call, in the enclosing span: names separated by commas.
 _OFFERED = "sk.available_functions"
-# A function that is an agent takes these; the kernel fills in the second, and hands its value on to
-# all functions below. No model wrote it if it says nothing.
+# The parameters of a function that is an agent. The kernel fills in the second, and passes its
+# value on to all functions below. If it is empty, no model wrote it.
 _MESSAGES, _OVERRIDE = "messages", "instructions_override"
 _NOT_GIVEN = (None, "None")
 _CALLING = "tool_calls"
@@ -36,7 +36,7 @@ def read(span: Span) -> Reading:
     says = genai.read(span)
     says.framework = _FRAMEWORK
     if type(says) is AgentSpan and says.heard == "[]":
-        says.heard = None  # an agent that is asked by a bare text has no messages recorded
+        says.heard = None  # for an agent that is asked with a plain text, no messages are recorded
     elif type(says) is ModelSpan:
         reason = str(span.attributes.get("gen_ai.response.finish_reason", ""))
         says.calls = says.calls or reason.lower().endswith(_CALLING)
@@ -73,7 +73,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _define(agent: Node | None, offered: list[str]) -> None:
     """Add what an orchestration lends an agent to its tools: `Handoff-complete_task`, for example.
 
-    The span of the agent lists its own plug-ins only.
+    The span of the agent only lists its own plug-ins.
     """
     card = agent.says.card if agent is not None and type(agent.says) is AgentSpan else None
     if card is not None and isinstance(card.tools, list):

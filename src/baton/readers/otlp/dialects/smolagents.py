@@ -1,4 +1,4 @@
-"""What smolagents' spans say beyond the convention they are written in.
+"""What smolagents adds to the convention of its spans.
 
 An agent answers by calling the tool ``final_answer``: that is its answer and no tool call.
 """
@@ -85,7 +85,7 @@ def _without_answer(names: list[str] | None) -> list[str] | None:
 
 
 def _said(message: Message) -> Message:
-    """Make what it is of the call by which a model answers."""
+    """Convert the call by which a model answers to an answer."""
     answer = next((call for call in message.calls if call.name == _ANSWER), None)
     if answer is not None:
         message.calls = [call for call in message.calls if call is not answer]

@@ -1,8 +1,8 @@
-"""traceAI's spans of the Claude Agent SDK: flat, as it writes them, and nested, as it says it does.
+"""traceAI's spans of the Claude Agent SDK: flat, as written, and nested, as documented.
 
-Flat: all calls and texts lie below the conversation, a sub-agent's too, nothing but the time tells
-whose they are, and token counts are 0. Nested: a span for each sub-agent with its tools, tokens and
-cost, and what it said and called below it.
+Flat: all calls and texts are below the conversation, including those of sub-agents. Only the time
+shows whose they are, and token counts are 0. Nested: each sub-agent has a span with its tools,
+tokens and cost, and its texts and calls are below it.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _SAID = "claude_agent.message.content"
 _COST = "claude_agent.cost.total_usd"
 _USED = "gen_ai.usage."
 _STATED_PARENT = "claude_agent.parent_tool_use_id"
-# One tool of the Claude Agent SDK, before and after it was renamed.
+# The same tool of the Claude Agent SDK, before and after it was renamed.
 _DISPATCH = frozenset({"Agent", "Task"})
-# The sub-agent that Claude Code starts if none is named.
+# The sub-agent that Claude Code starts if the call names none.
 _DEFAULT = "general-purpose"
 _LAUNCHED = "async_launched"
 # What a text shows in place of each call: `[Tool: Read]`, on a line of its own.
 _CALL = re.compile(r"^\[Tool: ([^\]\n]+)\]$", re.MULTILINE)
-# Seconds between the turns of one answer: 0.0002 in recordings, where a request, also of a scripted
-# model, takes 0.07 and more. A call may begin some milliseconds before its turn is written down.
+# Seconds between the turns of one answer: 0.0002 in recordings, where a request takes at least
+# 0.07, even to a scripted model. A call may begin some milliseconds before its turn is written.
 _TOGETHER = 0.005
 _NO_OWNER = "calls whose agent the source does not record"
 
@@ -90,7 +90,7 @@ def read(span: Span) -> Reading:
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:
-    """Return whether a conversation span waits for background agents of the one before."""
+    """Return whether a conversation span waits for background agents of the previous one."""
     launched = any(_LAUNCHED in str(span.attributes.get(_TOOL + "output", "")) for span in before)
     prompts = {_prompt(before), _prompt(spans)}
     return launched and len(prompts) == 1 and None not in prompts
@@ -104,7 +104,7 @@ def _prompt(spans: list[Span]) -> str | None:
 def _tool(span: Span) -> ToolSpan:
     attributes = span.attributes
     kind = attributes[KIND]
-    # The span of a sub-agent is named after its type, and its tool is always the same one.
+    # The span of a sub-agent has the name of its type, and its tool is always the same.
     named = "Agent" if kind == "subagent" else span.name.partition(".")[2]
     says = ToolSpan(
         name=text(attributes.get(_TOOL + "name")) or named or span.name,
@@ -123,7 +123,7 @@ def _tool(span: Span) -> ToolSpan:
         says.mode, says.target = "delegate", target or _DEFAULT
         says.allowed = tool_names(attributes.get(_SUB + "tools"))
         says.description = text(attributes.get(_SUB + "description"))
-        # The answer of a sub-agent stands in the object that its call returns.
+        # The answer of a sub-agent is in the object that its call returns.
         made = says.result.data if says.result is not None else None
         if isinstance(made, dict) and made.get("status") == _LAUNCHED:
             says.launched = True
@@ -136,7 +136,7 @@ def _tool(span: Span) -> ToolSpan:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Find out whose each call and text is: by what it stands below, else by time."""
+    """Find the agent of each call and text: by its parent, else by time."""
     own = [node for node in nodes if claims(node.span)]
     dispatches = [node for node in own if type(s := node.says) is ToolSpan and s.mode == "delegate"]
     turns = [node for node in own if node.span.attributes[KIND] == "assistant_turn"]
@@ -153,7 +153,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             node.says = _said(node)
         for node in own:
             if type(node.says) is AgentSpan and any(_speaks(child) for child in node.children):
-                # Its turns say all that it said; the last of them is its answer.
+                # Its turns have all of its texts; the last one is its answer.
                 node.says.output = _last_text(node) or content(node.span.attributes.get("output"))
                 node.says.spoken = list
                 node.says.model = node.says.model or _model(node)
@@ -166,9 +166,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _resume(own: list[Node]) -> None:
-    """Note which conversation spans go on when an agent in the background has answered.
+    """Record which conversation spans continue after an agent in the background has answered.
 
-    They have the prompt of the span before, in which it was launched.
+    They have the prompt of the previous span, in which the agent was launched.
     """
     launched: set[str] = set()
     for node in sorted(own, key=lambda node: node.started):
@@ -189,9 +189,9 @@ def _speaks(node: Node) -> bool:
 
 
 def _said(node: Node) -> Reading:
-    """Read what a turn says, and the calls that it shows by name.
+    """Read the text of a turn, and the calls that it names.
 
-    A call that nothing carried out is seen in these words only: the runtime refused it.
+    A call that the runtime refused occurs only in this text.
     """
     said = node.span.attributes.get(_SAID)
     if not isinstance(said, str):
@@ -214,7 +214,7 @@ def _last_text(node: Node) -> Content | None:
 
 
 def _employ(node: Node) -> None:
-    """Put the agent that a dispatch started below it, with what it spent and did."""
+    """Insert the agent of a dispatch below it, with its usage and its steps."""
     says, attributes = node.says, node.span.attributes
     if type(says) is not ToolSpan:
         return
@@ -242,9 +242,9 @@ def _employ(node: Node) -> None:
 
 
 def _tokens(node: Node, turns: Iterable[Node]) -> Usage | None:
-    """Return what an agent's span counts, or else its turns that are among ``turns``.
+    """Return the tokens of an agent: from its span, else from its turns among ``turns``.
 
-    A count of 0 says nothing: traceAI writes it where it did not find the tokens.
+    A count of 0 means nothing: traceAI writes it if it did not find the tokens.
     """
     counted = usage_of(node.span.attributes, _USED)
     if counted is not None and token_count(counted):
@@ -264,8 +264,8 @@ def _tokens(node: Node, turns: Iterable[Node]) -> Usage | None:
 def _spend(own: list[Node], dispatches: list[Node]) -> None:
     """Set the main agent's own cost: the cost of the session without that of sub-agents.
 
-    Each sub-agent's span has its own cost, without that of the sub-agents it started itself. The
-    cost of the session counts on from turn to turn.
+    The span of a sub-agent has its own cost, without the sub-agents that it started. The cost of
+    the session grows from turn to turn.
     """
     for node in own:
         says, total = node.says, amount(node.span.attributes.get(_COST))
@@ -285,7 +285,7 @@ def _model(node: Node) -> str | None:
 
 
 def _place_by_time(own: list[Node], turns: list[Node]) -> None:
-    """Put calls below the one dispatch during which they were made, where there is just one."""
+    """Move calls below the dispatch during which they were made, if there is only one."""
     tools = [(node, says) for node in own if type(says := node.says) is ToolSpan]
     at_work = Overlaps(node for node, says in tools if says.mode == "delegate")
     launched = min((node.ended for node, says in tools if says.launched), default=inf)
@@ -303,10 +303,9 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
             and node.ended <= other.ended
             and _may_call(other, node, turns)
         ]  # fmt: skip
-        # From the start of a background agent on, its calls and those of the main agent lie side by
-        # side. Assigning them by time would be a guess.
-        # So would it be where two sub-agents are at work at once, unless one lies within the other:
-        # then the inner one is at work.
+        # After a background agent has started, its calls and those of the main agent are siblings.
+        # Assigning them by time would be a guess. The same applies if two sub-agents work at the
+        # same time, unless one is nested in the other: then the inner one is at work.
         unsure = len(around) > 1 and not _nested(around)
         if stated is None and says.mode != "delegate" and not unsure:
             beside = [answers.made_with(other, node, says.name or "") for other in around]
@@ -322,11 +321,12 @@ def _place_by_time(own: list[Node], turns: list[Node]) -> None:
 
 
 def _may_call(other: Node, node: Node, turns: list[Node]) -> bool:
-    """Return whether the agent of a dispatch may have made a call that lies within its time.
+    """Return whether the agent of a dispatch may have made a call during its time.
 
-    A dispatch within another one is nested in it, or was issued together with it and ended first.
-    It is nested only if a model spoke between the two starts, as an agent has to before it calls
-    anything; and one of the same type as the other is its fellow, as agents do not call themselves.
+    A dispatch within the time of another one is nested in it, or was issued together with it and
+    ended first. It is nested only if a model spoke between the two starts, because an agent speaks
+    before it calls anything. Two of the same type were issued together, because agents do not call
+    themselves.
     """
     outer, inner = other.says, node.says
     if type(outer) is not ToolSpan or type(inner) is not ToolSpan or inner.mode != "delegate":
@@ -336,11 +336,11 @@ def _may_call(other: Node, node: Node, turns: list[Node]) -> bool:
 
 
 class _Answers:
-    """Tells calls of the agent that made a dispatch, made while its sub-agent was at work.
+    """Recognises calls of the agent that made a dispatch, made while its sub-agent was at work.
 
-    Claude runs the calls of one answer side by side, so that `Read` beside `Agent` lies within the
-    time of the sub-agent. Each block of an answer has a turn of its own that shows its call
-    (`[Tool: Read]`), and nothing lies between these turns; before a turn of the sub-agent lies a
+    Claude runs the calls of one answer in parallel, so a `Read` issued with `Agent` happens during
+    the time of the sub-agent. Each block of an answer has a separate turn that shows its call
+    (`[Tool: Read]`), with nothing between these turns. Before a turn of the sub-agent there is a
     request.
     """
 
@@ -366,17 +366,17 @@ class _Answers:
         self._firsts = [place for place in range(len(said)) if not (place and follows[place - 1])]
 
     def made_with(self, dispatch: Node, node: Node, name: str) -> bool | None:
-        """Return whether a call was made beside a dispatch; ``None`` when that is not known."""
+        """Return whether a call was issued together with a dispatch; ``None`` if unknown."""
         spoken = bisect_right(self._starts, dispatch.started + _TOGETHER)
         place = bisect_left(self._dispatching, spoken) - 1
         if place < 0:
-            return False  # nothing is known of who spoke
+            return False  # it is unknown who spoke
         # The turns of the answer that made the dispatch, and the first one after it.
         ends = bisect_right(self._firsts, self._dispatching[place])
         first = self._firsts[ends - 1]
         after = self._firsts[ends] if ends < len(self._firsts) else len(self._turns)
         if after == len(self._turns) or self._starts[after] > node.started + _TOGETHER:
-            return True  # the sub-agent has not spoken yet, as it has to before it calls anything
+            return True  # the sub-agent has not spoken yet, so it cannot have called anything
         name = plain_name(name)
         issued = sum(shown.count(name) for shown in self._shown[first:after])
         if not issued:

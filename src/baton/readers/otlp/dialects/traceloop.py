@@ -29,8 +29,8 @@ def read(span: Span) -> Reading:
     says: Reading
     if span.scope == _LANGCHAIN:
         says = _langchain(span, kind, operation)
-    # A span with a kind of Traceloop and an operation of the convention is read by the latter,
-    # which has more. Workflows and tasks inherit an operation that is not theirs.
+    # A span with Traceloop's kind and the convention's operation is read by the operation, which
+    # has more data. Workflows and tasks inherit an operation that is not their own.
     elif operation is not None and kind not in ("workflow", "task"):
         says = genai.read(span)
     elif kind == "agent":
@@ -47,13 +47,14 @@ def read(span: Span) -> Reading:
     if "openai_agents" in span.scope:
         says.framework = "openai-agents"
         if type(says) is ToolSpan and says.mode is None and not says.failed:
-            # The SDK makes a text of any result. If none is written, a person has to approve first.
+            # The SDK converts any result to a text. Without a text, a person has to approve the
+            # call first.
             says.waits = says.arguments is not None and _RESULT not in span.attributes
     return says
 
 
 def _langchain(span: Span, kind: str | None, operation: str | None) -> Reading:
-    """Read a span of LangChain: agent spans stand beside the chains they are, without content."""
+    """Read a span of LangChain: an agent has an empty span, and another one for its chain."""
     says: Reading
     if kind == "tool":
         says = _tool(span)

@@ -1,8 +1,8 @@
 """The Vercel AI SDK: ``ai.*`` spans of versions 3 to 6, and ``gen_ai.*`` spans of version 7.
 
-``generateText``, ``streamText`` and their like are one span each, with a span for each request to
-the model (``.doGenerate``, ``.doStream``) and for each tool call (``ai.toolCall``). Nothing but
-``functionId`` names an agent, also when it is an object of the class ``ToolLoopAgent``.
+``generateText``, ``streamText`` and similar functions have one span each, with a span for each
+request to the model (``.doGenerate``, ``.doStream``) and each tool call (``ai.toolCall``). Only
+``functionId`` names an agent, even if it is an object of the class ``ToolLoopAgent``.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ _REQUESTS = frozenset(
     {f"{agent}.{do}" for agent in _AGENTS for do in ("doGenerate", "doStream")}
 )  # fmt: skip
 _TOOL = "ai.toolCall"
-# Traceloop's SDK takes spans of the Vercel AI SDK over: it renames attributes, so what is left of
-# the `ai.*` names is not complete.
+# Traceloop's SDK changes spans of the Vercel AI SDK: it renames attributes, so the remaining `ai.*`
+# names are not complete.
 _TRACELOOP = "traceloop.span.kind"
-# The SDK's own word, and those of providers that it passes on in older versions.
+# The SDK's own value, and those of providers, which older versions pass on.
 _CALLING = frozenset({"tool-calls", "tool_calls", "tool-call"})
 
 
 def claims(span: Span) -> bool:
     """Return whether a span is from the SDK.
 
-    Traceloop renames what such spans hold, and its own dialect reads that; what OpenInference and
-    LangSmith add to them stands beside what the SDK wrote.
+    Traceloop renames the attributes of such spans, and its own dialect reads them. OpenInference
+    and LangSmith add attributes, and keep those of the SDK.
     """
     attributes = span.attributes
     if _TRACELOOP in attributes:
@@ -97,7 +97,7 @@ def read(span: Span) -> Reading:
 
 
 def _of_version_7(span: Span) -> Reading:
-    """Read what version 7 writes by OpenTelemetry's names, with results as JSON."""
+    """Read what version 7 writes under OpenTelemetry's names, with results as JSON."""
     if span.attributes["gen_ai.operation.name"] == "agent_step":
         return PlainSpan(name=span.name)
     says = genai.read(span)
@@ -126,7 +126,7 @@ def _agent(span: Span) -> AgentSpan:
 
 
 def _asked(prompt: Any) -> list[Message]:
-    """Return what a call was asked: ``{"prompt": ...}`` or ``{"messages": [...]}``."""
+    """Return the input of a call: ``{"prompt": ...}`` or ``{"messages": [...]}``."""
     if not isinstance(prompt, dict):
         return read_messages(prompt)
     asked = [read_messages(prompt[key]) for key in ("messages", "prompt") if prompt.get(key)]
@@ -142,10 +142,10 @@ def _instructions(instructions: Any) -> Any:
 
 
 def _model(span: Span) -> ModelSpan:
-    """Read a request; where tools took the SDK's own names away, OpenTelemetry's are left."""
+    """Read a request, by OpenTelemetry's names if other tools removed those of the SDK."""
     attributes = span.attributes
     says = genai.read_model(span)
-    says.agent = text(attributes.get(_FUNCTION))  # counts where the span of the call is lost
+    says.agent = text(attributes.get(_FUNCTION))  # used if the span of the call is lost
     model = first(attributes, "ai.response.model", "gen_ai.response.model", "ai.model.id")
     says.model = text(model) or says.model
     heard = first(attributes, "ai.prompt.messages", "ai.prompt")
@@ -177,7 +177,7 @@ def _calls_in(attributes: Mapping[str, Any]) -> Any:
 
 
 def _answered(attributes: Mapping[str, Any], *, calls: bool) -> list[Message]:
-    """Return what a model or agent answered, as one message."""
+    """Return the answer of a model or agent as one message."""
     message = Message(role="assistant", content=_said(attributes))
     message.thought = text(first(attributes, "ai.response.reasoning", "ai.response.reasoningText"))
     message.calls = list(_calls(parsed(_calls_in(attributes)))) if calls else []
@@ -185,7 +185,7 @@ def _answered(attributes: Mapping[str, Any], *, calls: bool) -> list[Message]:
 
 
 def _calls(calls: Any) -> Iterator[Call]:
-    """Read tool calls; ``args`` until version 4 and ``input`` since 5, both also as a text."""
+    """Read tool calls; ``args`` until version 4, ``input`` since version 5; both may be texts."""
     for call in calls if isinstance(calls, list) else ():
         name = text(call.get("toolName")) if isinstance(call, dict) else None
         if name is not None:
@@ -207,7 +207,7 @@ def _tool(span: Span) -> ToolSpan:
 
 
 def _result(value: Any) -> Content | None:
-    """Return a value that the SDK wrote as JSON, texts and numbers too: ``"231800 people"``."""
+    """Return a value that the SDK wrote as JSON, such as texts and numbers: ``"231800 people"``."""
     if isinstance(value, str) and value[:1] not in ("{", "["):
         try:
             value = msgspec.json.decode(value)
@@ -219,9 +219,9 @@ def _result(value: Any) -> Content | None:
 
 
 def _usage(attributes: Mapping[str, Any]) -> Usage | None:
-    """Return the counts; those of the details, since version 6, say what the input holds.
+    """Return the counts; since version 6, details say what the input includes.
 
-    Before, ``inputTokens`` held the cached ones with some providers and not with others.
+    Before, ``inputTokens`` included cached tokens with some providers only.
     """
     prefix = "ai.usage."
     given = whole(first(attributes, prefix + "inputTokens", prefix + "promptTokens"))
@@ -235,8 +235,8 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
     )  # fmt: skip
     write = whole(attributes.get(details + "cacheWriteTokens"))
     total = whole(first(attributes, prefix + "totalTokens", prefix + "tokens"))
-    # Since version 6 the parts are given one by one. Summing them avoids the question whether the
-    # input holds the cached tokens.
+    # Since version 6 the parts are separate. Their sum is right whether or not the input includes
+    # cached tokens.
     if plain is not None:
         given = plain + (read or 0) + (write or 0)
         total = given + (made or 0)
@@ -249,11 +249,11 @@ def _usage(attributes: Mapping[str, Any]) -> Usage | None:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Separate agents from plain requests among the SDK's calls without a ``functionId``.
+    """Distinguish agents from plain requests among the SDK's calls without a ``functionId``.
 
-    One that opens a trace is an agent. So is one in a tool when it has tools itself: a tool may
-    well ask a model once, to sum up what it found. Any other is a part of the agent around it:
-    the loop of an agent that another instrumentation tells of.
+    A call at the top of a trace is an agent. So is a call in a tool, if it has tools itself: a tool
+    may ask a model once, to sum up what it found. Any other call is a part of the enclosing agent:
+    the loop of an agent that another instrumentation records.
     """
     for node in nodes:
         says = node.says
@@ -288,7 +288,7 @@ _LABELS = tuple(
                  "conversation_id", "chatId", "chat_id")
     for prefix in ("ai.telemetry.metadata.", "ai.settings.context.")
 )  # fmt: skip
-"""Names that stores of traces look for in ``metadata``, and since version 7 in the context."""
+"""Names that trace stores look for in ``metadata``, and since version 7 in the context."""
 
 DIALECT = Dialect(
     name="vercel-ai",

@@ -1,1 +1,1 @@
-"""The wire: OTLP in any of its forms, and Jaeger's JSON, to conversations."""
+"""The wire: converts OTLP in any of its formats, and Jaeger's JSON, to conversations."""

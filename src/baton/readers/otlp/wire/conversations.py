@@ -1,4 +1,4 @@
-"""Spans and log records to conversations: by labels, links, and parts of one trace."""
+"""Groups spans and log records into conversations: by labels, links, and parts of a trace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def components(keys: Iterable[K], pairs: Iterable[tuple[K, K]]) -> list[list[K]]:
-    """Return the sets of keys that the pairs connect, keys and sets in the order given."""
+    """Return the sets of keys that the pairs connect, in the order of the input."""
     near: dict[K, list[K]] = {key: [] for key in keys}
     for one, other in pairs:
         near[one].append(other)
@@ -39,10 +39,10 @@ def components(keys: Iterable[K], pairs: Iterable[tuple[K, K]]) -> list[list[K]]
 
 
 def nearest_labels(labels: dict[int, str], pairs: Iterable[tuple[int, int]]) -> dict[int, str]:
-    """Give keys without a label that of the nearest one that has, over ``pairs``.
+    """Give each key without a label the label of the nearest key that has one, over ``pairs``.
 
-    Of several that are equally near the least label is taken, so that the order of the input
-    does not matter. What reaches none is left out.
+    If several are equally near, the smallest label is used, so that the order of the input does not
+    matter. Keys without a connection to a label are left out.
     """
     near: dict[int, set[int]] = defaultdict(set)
     for one, other in pairs:
@@ -62,7 +62,7 @@ def nearest_labels(labels: dict[int, str], pairs: Iterable[tuple[int, int]]) -> 
 
 
 class Node(NamedTuple):
-    """What a span says of its place. ``started`` is infinite where the source does not tell."""
+    """The place of a span. ``started`` is infinite if unknown."""
 
     span_id: str
     parent_id: str
@@ -80,10 +80,11 @@ class _Forest(NamedTuple):
 def partition(nodes: Iterable[Node]) -> dict[str, str]:
     """Return the conversation of each span id of a trace that names at least one.
 
-    A trace that names one session belongs to it. With several, the outermost of a path holds
-    for all below it, and what stands above follows the first below it. Where no session holds,
-    the outermost conversation id of the whole tree does: agents that one program starts one
-    after the other often get an id each. What has nothing near it follows the first of the trace.
+    A trace that names one session belongs to it. With several, the outermost session of a path
+    applies to everything below it, and spans above follow the first session below them. Without a
+    session, the outermost conversation id of the whole tree applies: agents that a program starts
+    one after the other often get an id each. Spans with nothing near them follow the first span of
+    the trace.
     """
     spans = _merged(nodes)
     forest = _forest(spans)
@@ -92,8 +93,8 @@ def partition(nodes: Iterable[Node]) -> dict[str, str]:
         own = spans[id_].session if id_ in spans else ""
         labels[id_] = labels[forest.parents[id_]] or own
     sessions = {label for label in labels.values() if label}
-    # Often only an inner span knows the session, as the program sets it after the request came in.
-    # One session in the trace is the session of all of it.
+    # Often only an inner span has the session, because the program sets it after the request
+    # arrived. If a trace names one session, it is the session of the whole trace.
     if len(sessions) == 1:
         return dict.fromkeys(spans, sessions.pop())
     for id_ in reversed(forest.order):
@@ -105,7 +106,7 @@ def partition(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def _merged(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Make one node of the versions of a span, the same in whichever order they come."""
+    """Merge the versions of a span into one node, independent of their order."""
     merged: dict[str, Node] = {}
     for node in nodes:
         other = merged.get(node.span_id, node)
@@ -120,10 +121,10 @@ def _merged(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def _forest(spans: dict[str, Node]) -> _Forest:
-    """Lay the spans out, parents before children and siblings in start order.
+    """Arrange the spans, parents before children and siblings in start order.
 
-    Spans with the same missing parent stay siblings: it stands in the forest as an id of no
-    span. A cycle is cut open before its earliest span.
+    Spans with the same missing parent stay siblings: the parent is in the forest as an id without a
+    span. A cycle is broken before its earliest span.
     """
     below: dict[str, list[str]] = defaultdict(list)
     by_start = sorted(spans, key=lambda id_: (spans[id_].started, id_))
@@ -185,9 +186,9 @@ _Places = dict[tuple[int, int], int]
 def assign(store: TraceStore) -> dict[str, list[int]]:
     """Return the traces, and parts of traces, of each conversation, by its id, in start order.
 
-    Session before conversation id before links before trace id. Afterwards no trace of the
-    store holds spans of two conversations, and log records without one are counted in
-    ``store.homeless``.
+    A session takes precedence over a conversation id, that over links, and these over the trace id.
+    Afterwards no trace of the store has spans of two conversations, and log records without a
+    conversation are counted in ``store.homeless``.
     """
     places = _part_mixed_traces(store)
     numbers = [number for number in range(len(store.ids)) if store.counts[number]]
@@ -213,7 +214,7 @@ def assign(store: TraceStore) -> dict[str, list[int]]:
 
 
 def _part_mixed_traces(store: TraceStore) -> _Places:
-    """Part traces of several conversations; returns the part of each linked span in them."""
+    """Split traces of several conversations; return the part of each linked span in them."""
     ends = {*store.linked[2], *store.linked[3]}
     places: _Places = {}
     for number in range(len(store.ids)):
@@ -252,7 +253,7 @@ def _node(span: Span) -> Node:
 
 
 def _pairs(store: TraceStore, places: _Places) -> Iterator[_Pair]:
-    """Yield the links between traces that hold spans."""
+    """Yield the links between traces with spans."""
     for source, target, source_span, target_span in zip(*store.linked, strict=True):
         pair = (
             places.get((source, source_span), source),
@@ -287,10 +288,10 @@ def _move_logs_to_labels(store: TraceStore, number: int) -> None:
 
 
 def one_of_each(spans: list[Span]) -> list[Span]:
-    """Keep one version of each span, the one that tells most.
+    """Keep one version of each span, the one with the most data.
 
-    Exporters send a span again after a lost answer, and some send it first when it starts. Two
-    spans of one id that started at different times are two spans.
+    Exporters send a span again if the answer was lost, and some send it when it starts and when it
+    ends. Two spans with one id that started at different times are two spans.
     """
     if len({(span.trace_id, span.span_id) for span in spans}) == len(spans):
         return spans
@@ -314,7 +315,7 @@ def _weight(span: Span) -> tuple[bool, float, int, int, bytes]:
 
 
 def fingerprint(item: Span | Event) -> bytes:
-    """Return text that is the same for equal spans or events, whatever their attributes hold."""
+    """Return a text that is the same for equal spans or events, with any attributes."""
     try:
         return msgspec.json.encode(item, order="deterministic")
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -324,9 +325,9 @@ def fingerprint(item: Span | Event) -> bytes:
 def group(spans: Iterable[Span], logs: Iterable[Event] = ()) -> list[Conversation]:
     """Return the conversations of spans, in start order.
 
-    A span that comes several times counts once. A log record joins the ``events`` of the span
-    it names, else the ``logs`` of the conversation of its trace or session; those of no
-    conversation are left out.
+    A span that occurs several times counts once. A log record is added to the ``events`` of the
+    span that it names, else to the ``logs`` of the conversation of its trace or session; those of
+    no conversation are left out.
     """
     store = TraceStore()
     for span in spans:
@@ -353,7 +354,7 @@ def _sort(spans: list[Span]) -> None:
 
 
 def _start_order(span: Span) -> tuple[float, float, str, str]:
-    """Spans that start together stand from the longest to the shortest: parents first."""
+    """Sort spans that start together from the longest to the shortest: parents first."""
     started = NEVER if span.started is None else span.started
     return started, -(span.ended or 0.0), span.trace_id, span.span_id
 
@@ -377,7 +378,7 @@ def _join(spans: list[Span], logs: list[Event]) -> list[Event]:
 
 
 def _log_order(item: tuple[bytes, Event]) -> tuple[float, int, str, bytes]:
-    """Order records by time, and those of one moment by their number, as Claude Code counts."""
+    """Order records by time, and those with equal times by Claude Code's number."""
     encoded, log = item
     number = log.attributes.get("event.sequence")
     return _moment(log), number if isinstance(number, int) else 0, log.name, encoded

@@ -1,4 +1,4 @@
-"""Jaeger's JSON, as its UI and query service give it."""
+"""Jaeger's JSON, as its UI and query service return it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Tag(msgspec.Struct, gc=False):
 class Reference(
     msgspec.Struct, rename={"ref_type": "refType", "trace_id": "traceID", "span_id": "spanID"}
 ):
-    """A span that comes before this one."""
+    """A span that this one refers to."""
 
     ref_type: str = ""
     trace_id: str | None = None
@@ -83,7 +83,7 @@ class JaegerSpan(
 
 
 def span_of(wire: JaegerSpan, processes: dict[str, dict[str, Any]]) -> Span:
-    """Make a span; ``processes`` are the resources by their id."""
+    """Make a span; ``processes`` are the resources by id."""
     tags = _attributes(wire.tags or ())
     parent, links = _before(wire)
     failed = tags.pop("error", None) if tags.get("error") in (True, "true") else None

@@ -1,7 +1,7 @@
-"""JSON of any of the known forms to spans and log records, also if it is broken.
+"""Converts JSON in any known format to spans and log records, even if it is broken.
 
-A value is decoded in one go, a large one record by record. Where that fails, ``Scan`` finds the
-records that are whole, and ``Salvage`` keeps what can be kept of each.
+A value is decoded at once, a large one record by record. If that fails, ``Scan`` finds the complete
+records, and ``Salvage`` reads as much of each as possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SOLID = re.compile(rb"[^ \t\r\n\x1e\xef\xbb\xbf]")
 
 
 def is_value(text: bytes) -> bool:
-    """Return whether a text is one whole JSON value."""
+    """Return whether a text is one complete JSON value."""
     try:
         msgspec.json.decode(text.removeprefix(BOM).strip(BLANK), type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
@@ -38,7 +38,7 @@ def is_value(text: bytes) -> bool:
 
 
 def values(data: memoryview) -> Iterator[tuple[int, int]]:
-    """Yield where the values start and end. The last may be broken, with all that follows it."""
+    """Yield start and end of the values. The last one may be broken, with all that follows."""
     at = 0
     while start := _SOLID.search(data, at):
         at = start.start()
@@ -48,9 +48,9 @@ def values(data: memoryview) -> Iterator[tuple[int, int]]:
 
 
 def value_end(data: memoryview) -> int | None:
-    """Return where the value that ``data`` starts with ends; ``None`` when it is broken.
+    """Return the end of the value that ``data`` starts with; ``None`` if it is broken.
 
-    What follows it makes the parser complain, and name the place.
+    The error of the parser names the place if something follows.
     """
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
@@ -71,7 +71,7 @@ _OPEN, _CLOSE = b"{[", b"}]"
 
 
 class Found(NamedTuple):
-    """A span or log record, and the texts that say what it stands in; empty when there is none."""
+    """A span or log record, with the texts of its scope and resource; empty if it has none."""
 
     key: bytes
     record: memoryview
@@ -82,9 +82,9 @@ class Found(NamedTuple):
 
 
 class Scan:
-    """Goes over the text once, to where it is nested beyond all reason.
+    """Scans the text once, until it is nested too deeply.
 
-    ``cut`` counts the records that have no end.
+    ``cut`` counts the records without an end.
     """
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -92,7 +92,7 @@ class Scan:
         self.cut = 0
 
     def found(self) -> Iterator[Found]:
-        """Yield the whole records."""
+        """Yield the complete records."""
         starts = [0, *(match.start() for match in _START.finditer(self._data))]
         for start, end in zip(starts, [*starts[1:], len(self._data)], strict=True):
             yield from self._part(start, end)
@@ -119,7 +119,7 @@ class Scan:
 
 
 class _Walk:
-    """Where the scan stands: the open brackets, and what waits for the end of its resource."""
+    """The state of the scan: open brackets, and records that wait for the end of their resource."""
 
     def __init__(self, data: memoryview) -> None:
         self.key = b""
@@ -133,9 +133,9 @@ class _Walk:
         self._in_resource: list[tuple[bytes, int, int, bytes]] = []
 
     def open(self, token: bytes, at: int) -> bool:
-        """Record a bracket that opens, and tell whether a record starts with it.
+        """Record an opening bracket, and return whether a record starts with it.
 
-        What stands in a list is known by the list's key.
+        The key of a list shows what its items are.
         """
         self.depth += 1
         if self.in_record:
@@ -148,7 +148,7 @@ class _Walk:
         return self.in_record
 
     def close(self, end: int) -> Iterator[Found]:
-        """Record a bracket that closes, and yield what that makes whole."""
+        """Record a closing bracket, and yield what it completes."""
         self.depth -= 1
         if self.in_record and self.depth >= self._record:
             return
@@ -166,7 +166,7 @@ class _Walk:
             yield from self.finish()
 
     def finish(self) -> Iterator[Found]:
-        """Yield what waits."""
+        """Yield the waiting records."""
         self._end_scope()
         resource = self._named.pop(b'"resource"', b"")
         processes = self._named.pop(b'"processes"', b"")
@@ -194,7 +194,7 @@ _HALF_PAIR = re.compile(
 
 
 class Salvage:
-    """Makes records of texts that may be broken, and reports what is lost."""
+    """Converts texts that may be broken to records, and reports what is lost."""
 
     def __init__(
         self, data: bytes | memoryview, place: Place, report: Report, limits: Limits
@@ -206,13 +206,13 @@ class Salvage:
         self._faults = 0
 
     def lose(self, what: str, count: int = 1, part: Any = None) -> None:
-        """Count what is lost; ``part`` is the text that is."""
+        """Count a loss; ``part`` is the lost text."""
         self._faults += 1
         example = None if what in self._report.lost else f"{self._report.file}: {self._at(part)}"
         self._report.lose(what, count, example)
 
     def _lose_end(self, what: str, count: int) -> None:
-        """Count what the end of the value cuts off."""
+        """Count records that the end of the value truncates."""
         self._faults += 1
         end = self._place.at(self._data, len(bytes(self._data).rstrip()))
         self._report.lose(what, count, f"{self._report.file}: {end}")
@@ -230,11 +230,11 @@ class Salvage:
         return self._one(raw, _JAEGER, lambda wire: jaeger.span_of(wire, processes))
 
     def mlflow_span(self, raw: Any, resource: dict[str, Any]) -> Span | None:
-        """Read a span as MLflow keeps it."""
+        """Read a span as MLflow stores it."""
         return self._one(raw, _MLFLOW, lambda wire: mlflow.span_of(wire, resource))
 
     def records(self, error: Exception) -> Iterator[Span | Event | None]:
-        """Yield the whole records of a value that cannot be parsed, and say what is wrong."""
+        """Yield the complete records of a value that cannot be parsed, and report the error."""
         data = self._data
         scan = Scan(data)
         any_found = False
@@ -262,7 +262,7 @@ class Salvage:
         return self.span(found.record, (named and named.name) or "", resource)
 
     def _one(self, raw: Any, decoder: msgspec.json.Decoder[W], make: Callable[[W], R]) -> R | None:
-        """Read one record, strictly and else leniently: NaN, text that is not UTF-8."""
+        """Read one record strictly, else leniently: with NaN, and text that is not UTF-8."""
         size = len(memoryview(raw))
         self._report.read += size
         if size > self._limits.span:
@@ -321,13 +321,13 @@ class Salvage:
 
 
 def lenient(data: bytes) -> Any:
-    """Parse JSON as most software writes it: with NaN, broken UTF-8, and halves of pairs."""
+    """Parse JSON as most software writes it: with NaN, broken UTF-8, and single surrogates."""
     text = data.decode("utf-8", "replace")
     return json.loads(_HALF_PAIR.sub(lambda match: match[1] + (match[2] or "\\ufffd"), text))
 
 
 def camel_case(data: bytes) -> bytes:
-    """Spell the keys of OTLP JSON as its specification does."""
+    """Rename the keys of OTLP JSON to those of its specification."""
     return msgspec.json.encode(_camel(lenient(data)))
 
 
@@ -378,10 +378,11 @@ class ResourceLogs(Wire, Generic[L]):
 
 
 class Top(Wire, Generic[S, L]):
-    """One export, or what wraps it: Tempo's ``trace``, Jaeger's ``result``, a request's ``body``.
+    """One export, or a wrapper of it: Tempo's ``trace``, Jaeger's ``result``, a request's ``body``.
 
-    ``data`` is an older answer of Jaeger, ``spans`` one trace of it, ``context`` that of a span as
-    the SDK prints it; ``info`` and ``traces`` are of MLflow. Metrics are known, and not read.
+    ``data`` is an older response of Jaeger, ``spans`` one trace of it, ``context`` belongs to a
+    span as the SDK prints it; ``info`` and ``traces`` belong to MLflow. Metrics are recognised, but
+    not read.
     """
 
     resource_spans: list[ResourceSpans[S]] | None = None
@@ -398,11 +399,11 @@ class Top(Wire, Generic[S, L]):
     traces: Raw = _NOTHING
 
     def wrapped(self) -> list[Raw]:
-        """Return the wrapped values; those that only have such a name are none."""
+        """Return the wrapped values; other values with such a name do not count."""
         return [raw for raw in (self.trace, self.result, self.body) if _starts(raw, b"{", b"[")]
 
     def answer(self) -> Raw | None:
-        """Return what a query service answers with."""
+        """Return the values in the response of a query service."""
         return self.data if _starts(self.data, b"{", b"[") else None
 
     def jaeger(self) -> bool:
@@ -410,7 +411,7 @@ class Top(Wire, Generic[S, L]):
         return _starts(self.spans, b"[")
 
     def may_be_mlflow(self) -> bool:
-        """Return whether this may be a trace of MLflow, or several."""
+        """Return whether this may be one or several traces of MLflow."""
         return _starts(self.info, b"{") or _starts(self.traces, b"[") or self.jaeger()
 
     def sdk_span(self) -> bool:
@@ -418,7 +419,7 @@ class Top(Wire, Generic[S, L]):
         return _starts(self.context, b"{")
 
     def known(self) -> bool:
-        """Return whether this is any of the other forms."""
+        """Return whether this is any of the other formats."""
         here = (self.resource_spans, self.batches, self.resource_logs)
         return (
             any(value is not None for value in here)
@@ -456,8 +457,8 @@ def json_records(
 ) -> Iterable[Record]:
     """Return the spans and log records of a JSON value.
 
-    What is broken is told to ``report``, and what is whole around it is kept. Large values are
-    taken apart one record at a time.
+    Broken parts are reported, and complete parts around them are kept. Large values are decoded one
+    record at a time.
     """
     salvage = Salvage(data, place, report, limits)
     try:
@@ -466,14 +467,14 @@ def json_records(
             report.read += len(data)
             return typed
         raw = _Raw(salvage).records(data)
-        first = next(raw, None)  # all of it is parsed by now
+        first = next(raw, None)  # everything is parsed now
     except BROKEN as error:
         return filter(None, salvage.records(error))
     return filter(None, itertools.chain((first,), raw))
 
 
 class _Typed:
-    """Takes a value apart that is decoded in one go."""
+    """Splits a value that is decoded at once."""
 
     decoder: Any = TYPED
     jaeger_decoder: Any = JAEGER_TYPED
@@ -548,7 +549,7 @@ class _Typed:
 
 
 class _Raw(_Typed):
-    """Takes a large value apart record by record."""
+    """Splits a large value record by record."""
 
     decoder: Any = RAW
     jaeger_decoder: Any = JAEGER_RAW

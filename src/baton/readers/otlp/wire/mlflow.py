@@ -1,7 +1,7 @@
-"""Traces as MLflow keeps them: ``Trace.to_json()``, ``mlflow traces get``, and its ``traces.json``.
+"""Traces as MLflow stores them: ``Trace.to_json()``, ``mlflow traces get``, ``traces.json``.
 
-The spans are those that it exports by OTLP, with attributes that are JSON in text, in an envelope
-of MLflow's own. Version 2 wrote other names for ids, times and states than version 3.
+The spans are those that it exports by OTLP, with attributes that are JSON as text, in MLflow's own
+envelope. Versions 2 and 3 have different names for ids, times and states.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from baton.readers.otlp.span import (
     trace_id_of,
 )
 
-# Every span has this attribute. In OTLP, and in Jaeger's JSON, it is the value of a `key`, and no
-# colon follows it.
+# Every span has this attribute. In OTLP and in Jaeger's JSON, it is the value of a `key`, and no
+# colon follows.
 _OWN = re.compile(rb'"mlflow\.traceRequestId"\s*:')
 _SESSION = "mlflow.trace.session"
 _SCOPE = "mlflow"
@@ -45,7 +45,7 @@ class Status(msgspec.Struct):
 
 
 class WireEvent(msgspec.Struct):
-    """An event; ``timestamp`` is of version 2."""
+    """An event; ``timestamp`` belongs to version 2."""
 
     name: str = ""
     time_unix_nano: float | str | None = None
@@ -61,7 +61,7 @@ class WireLink(msgspec.Struct):
 
 
 class MlflowSpan(msgspec.Struct):
-    """A span of version 3; what follows ``links`` is of version 2."""
+    """A span of version 3; the fields after ``links`` belong to version 2."""
 
     name: str = ""
     trace_id: str | None = None
@@ -82,20 +82,20 @@ class MlflowSpan(msgspec.Struct):
 
 
 class Info(msgspec.Struct):
-    """What MLflow knows of a trace; version 2 had ``request_metadata``."""
+    """MLflow's data about a trace; version 2 had ``request_metadata``."""
 
     trace_metadata: dict[str, Any] | None = None
     request_metadata: dict[str, Any] | None = None
 
 
 class Data(msgspec.Struct):
-    """What a trace holds."""
+    """The content of a trace."""
 
     spans: list[msgspec.Raw] | None = None
 
 
 class MlflowTrace(msgspec.Struct):
-    """A trace, the spans of one (``traces.json``), or the answer to a search (``traces``)."""
+    """A trace, its spans (``traces.json``), or the answer to a search (``traces``)."""
 
     info: Info | None = None
     data: Data | None = None
@@ -107,12 +107,12 @@ TRACES = msgspec.json.Decoder(MlflowTrace | list[MlflowTrace])
 
 
 def holds_own(data: Any) -> bool:
-    """Return whether JSON holds a span as MLflow keeps it."""
+    """Return whether JSON has a span as MLflow stores it."""
     return _OWN.search(data) is not None
 
 
 def spans_of(traces: Iterable[MlflowTrace]) -> Iterator[tuple[msgspec.Raw, dict[str, Any]]]:
-    """Yield each span, and what its trace says of all spans of it: its session."""
+    """Yield each span, with the session that its trace names."""
     left = list(traces)[::-1]
     while left:
         trace = left.pop()

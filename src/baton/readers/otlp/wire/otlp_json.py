@@ -22,11 +22,11 @@ from baton.readers.otlp.span import (
 
 
 class Wire(msgspec.Struct, rename="camel", gc=False):
-    """Base of the wire's structs: keys no one knows are ignored."""
+    """Base of the wire's structs: unknown keys are ignored."""
 
 
 class AnyValue(Wire):
-    """A value; at most one field is there."""
+    """A value; at most one field is set."""
 
     string_value: str | None = None
     int_value: int | str | None = None
@@ -117,7 +117,7 @@ class Named(Wire):
 
 
 def plain(value: AnyValue | None) -> Any:
-    """Make plain data of a value; one that says nothing is ``None``."""
+    """Convert a value to plain data; an empty one is ``None``."""
     if value is None:
         return None
     if value.string_value is not None:
@@ -136,7 +136,7 @@ def plain(value: AnyValue | None) -> Any:
 
 
 def attributes_of(items: Attributes) -> dict[str, Any]:
-    """Make a mapping of attributes."""
+    """Convert attributes to a mapping."""
     found: dict[str, Any] = {}
     for item in items or ():
         value = item.value
@@ -146,7 +146,7 @@ def attributes_of(items: Attributes) -> dict[str, Any]:
 
 
 def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:
-    """Make a span; ids that are missing are empty."""
+    """Make a span; missing ids are empty."""
     span = Span(
         trace_id=trace_id_of(wire.trace_id),
         span_id=span_id_of(wire.span_id),
@@ -171,7 +171,7 @@ def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:
 
 
 def log_of(wire: WireLog, resource: dict[str, Any]) -> Event:
-    """Make an event of a log record; it is named by its event name."""
+    """Convert a log record to an event with its event name."""
     attributes = attributes_of(wire.attributes)
     name = wire.event_name or attributes.get("event.name")
     return Event(

@@ -1,4 +1,4 @@
-"""Decoded protobuf messages of OTLP to spans and log records."""
+"""Converts decoded protobuf messages of OTLP to spans and log records."""
 
 from __future__ import annotations
 

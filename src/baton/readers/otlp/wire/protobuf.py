@@ -15,7 +15,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class Field(NamedTuple):
-    """A field: its number and type, and where its value lies. ``cut``: the end is missing."""
+    """A field: its number, type, and the place of its value. ``cut``: the end is missing."""
 
     number: int
     type: int
@@ -25,7 +25,7 @@ class Field(NamedTuple):
 
 
 class NoProtobuf(ValueError):  # noqa: N818 - says what it is
-    """Bytes that are no protobuf message. ``at`` is where that shows."""
+    """Bytes that are no protobuf message. ``at`` is the position of the error."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"no protobuf at byte {at}")
@@ -33,10 +33,10 @@ class NoProtobuf(ValueError):  # noqa: N818 - says what it is
 
 
 def fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
-    """Yield the fields of the message at ``start``. The last one may be cut.
+    """Yield the fields of the message at ``start``. The last one may be truncated.
 
     Raises:
-        NoProtobuf: these bytes are none.
+        NoProtobuf: these bytes are no message.
     """
     at = start
     while at < end:
@@ -62,7 +62,7 @@ def fields(data: memoryview, start: int, end: int) -> Iterator[Field]:
 
 
 def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
-    """Read a varint; where its end is missing, the place after it is beyond ``end``."""
+    """Read a varint; if its end is missing, the place after it is beyond ``end``."""
     value = shift = 0
     while at < end:
         byte = data[at]
@@ -85,7 +85,7 @@ def proto_records(
 ) -> Iterator[list[Span | Event]]:
     """Yield the spans and log records of serialised exports, in order: all of a scope or one.
 
-    Where the data is cut, what is whole is kept and the report says what is not.
+    If the data is truncated, complete parts are kept, and the report says what is lost.
 
     Raises:
         InputError: the library for protobuf is missing.
@@ -103,7 +103,7 @@ def proto_records(
 
 
 class _Reader:
-    """Goes down to the records of one piece of a file."""
+    """Finds the records in one piece of a file."""
 
     def __init__(self, data: memoryview, place: Place, report: Report, limits: Limits) -> None:
         self.data = data
@@ -114,7 +114,7 @@ class _Reader:
         self._cut_told = False
 
     def group(self, start: int, end: int) -> Iterator[list[Span | Event]]:
-        """Yield the records of one resource, which may stand before or after them."""
+        """Yield the records of one resource, which may be before or after them."""
         parts = list(fields(self.data, start, end))
         resource: dict[str, Any] = {}
         for field in parts:
@@ -153,9 +153,9 @@ class _Reader:
     def _whole_scope(
         self, start: int, end: int, resource: dict[str, Any]
     ) -> list[Span | Event] | None:
-        """Decode the spans of a scope in one go; ``None`` if each is to be looked at alone.
+        """Decode the spans of a scope at once; ``None`` if each has to be decoded alone.
 
-        So it is when there are many, when they are log records, and when something is broken.
+        That is the case if there are many, if they are log records, or if data is broken.
         """
         if end - start > _SMALL:
             return None
@@ -186,7 +186,7 @@ class _Reader:
         return found
 
     def _kind(self, start: int, end: int) -> str | None:
-        """Tell spans (which start with ids of 16 and 8 bytes) from log records and metrics."""
+        """Return whether these are spans, which start with ids of 16 and 8 bytes."""
         first = next(iter(fields(self.data, start, end)), None)
         if first is None:
             return None

@@ -1,4 +1,4 @@
-"""Files to conversations, piece by piece."""
+"""Converts files to conversations, piece by piece."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from .trace_store import TraceStore
 _LONG = 16 << 20
 
 
-# Records are passed on in lists and not one by one: each of the generators that they go through
-# would be resumed for every span.
+# Records are passed on in lists and not one by one, because each generator on the way would be
+# resumed for every span.
 Piece = list[Record]
 
 
@@ -74,7 +74,7 @@ def _stream_pieces(stream: BinaryIO, report: Report, limits: Limits) -> Iterator
 
 
 def _json(source: BinaryIO, file: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
-    """Read JSON lines where these are whole values, else the file as one document or several."""
+    """Read JSON lines if these are complete values, else the file as one or several documents."""
     first = source.readline(_LONG)
     second = source.readline(_LONG) if first.endswith(b"\n") else b""
     opens = first.removeprefix(BOM).strip(BLANK) in (b"{", b"[")
@@ -112,7 +112,7 @@ def _values(data: Mapped, line: int, report: Report, limits: Limits) -> Iterator
 
 
 def _in_pieces(records: Iterable[Record], report: Report) -> Iterator[Piece]:
-    """Cut what is read record by record; a list is in memory already."""
+    """Split data that is read record by record; a list is already in memory."""
     if isinstance(records, list):
         yield records
         return
@@ -127,7 +127,7 @@ def _in_pieces(records: Iterable[Record], report: Report) -> Iterator[Piece]:
 
 
 def _frames(source: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
-    """Read messages with their length before them, as the Collector's file exporter writes."""
+    """Read messages with their length before them, as the Collector's file exporter writes them."""
     number = 0
     while size := source.read(4):
         number += 1
@@ -156,9 +156,9 @@ def _message(message: bytes, place: Place, report: Report, limits: Limits) -> It
 
 
 File = str | os.PathLike[str] | InputFile
-# What is read waits as objects, five times as large as the text, which a processor's cache is to
-# hold until they are written: with 512 KiB of text each span took 3 microseconds more. With less,
-# spans of traces that are mixed would be written in too many small batches.
+# Data that was read waits as objects, five times as large as the text, and should fit into a
+# processor's cache until it is written: with 512 KiB of text, each span took 3 microseconds more.
+# With less, spans of mixed traces would be written in too many small batches.
 _IN_MEMORY = 128 << 10
 
 
@@ -171,13 +171,13 @@ def read_conversations(
 ) -> Iterator[Conversation]:
     """Yield the conversations of one or several files that belong together, in start order.
 
-    All is read before the first conversation comes; what is more than 128 KiB waits in a
-    temporary file. By then ``on_lost`` has been told what could not be kept, and
-    ``on_note`` what was put right.
+    Everything is read before the first conversation is yielded; data over 128 KiB waits in a
+    temporary file. By then, ``on_lost`` was called with what could not be kept, and ``on_note``
+    with what was corrected.
 
     Raises:
-        InputError: at the end, when something was wrong; what is whole was yielded before. At
-            once, when a file cannot be read or is over a limit.
+        InputError: at the end, after an error in the data; complete parts were yielded before.
+            Immediately, if a file cannot be read or exceeds a limit.
     """
     several = [files] if isinstance(files, str | os.PathLike | InputFile) else files
     problems: list[Problem] = []
@@ -211,8 +211,8 @@ def read_conversations(
 def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
     """Yield the spans and log records of one export, ``form`` being ``protobuf`` or ``json``.
 
-    They are those that a file with this content would give. What could not be kept is in
-    ``report``, and so is what is broken.
+    They are the same as for a file with this content. ``report`` has what could not be kept, and
+    what is broken.
 
     Raises:
         InputError: the library for protobuf is missing.
@@ -249,7 +249,7 @@ def _fill(store: TraceStore, file: Path | InputFile, report: Report, limits: Lim
 
 
 def _kept(records: Piece, report: Report) -> Piece:
-    """Leave out spans without an id, and values that are nested too deep."""
+    """Leave out spans without an id, and values that are nested too deeply."""
     kept: Piece = []
     for record in records:
         if not _FLAT.issuperset(map(type, record.attributes.values())):
@@ -268,11 +268,11 @@ def _kept(records: Piece, report: Report) -> Piece:
 
 
 _FLAT = frozenset({str, int, float, bool, type(None)})
-"""Types of values that nothing is nested in."""
+"""Types of values without nested values."""
 
 
 def _drop_deep(attributes: dict[str, Any], report: Report) -> None:
-    """Leave out attributes that are nested beyond the limit; the rest of a record stays."""
+    """Leave out attributes that are nested too deeply; the rest of a record stays."""
     deep = [
         key
         for key, value in attributes.items()

@@ -1,7 +1,7 @@
 """Spans of the OpenTelemetry SDK: as it prints them, and as they are in memory.
 
-It prints them by ``ReadableSpan.to_json`` and the console exporter. Those in memory are known by
-what they have, so that nothing of OpenTelemetry is imported here.
+It prints them by ``ReadableSpan.to_json`` and the console exporter. Objects in memory are
+recognised by their attributes, so that OpenTelemetry is not imported here.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _seconds(moment: datetime | None) -> float | None:
 
 
 def from_sdk(span: Any) -> Span:
-    """Read a ``ReadableSpan``; one that has not ended has no ``ended``."""
+    """Read a ``ReadableSpan``; a running one has no ``ended``."""
     context, parent, status = span.get_span_context(), span.parent, span.status
     scope, resource = span.instrumentation_scope, span.resource
     return Span(
@@ -140,7 +140,7 @@ def from_sdk(span: Any) -> Span:
 
 
 def log_from_sdk(data: Any) -> Event:
-    """Read what a log record processor is given: a record, or what is wrapped around it."""
+    """Read the argument of a log record processor: a record, or its wrapper."""
     record = getattr(data, "log_record", data)
     attributes = _memory_attributes(record.attributes)
     name = getattr(record, "event_name", None) or attributes.get("event.name")
@@ -157,12 +157,12 @@ def log_from_sdk(data: Any) -> Event:
 
 
 def trace_hex(id_: int) -> str:
-    """Write the id of a trace as every wire format does."""
+    """Return the id of a trace as all wire formats write it."""
     return f"{id_:032x}"
 
 
 def span_hex(id_: int) -> str:
-    """Write the id of a span as every wire format does."""
+    """Return the id of a span as all wire formats write it."""
     return f"{id_:016x}"
 
 

@@ -1,4 +1,4 @@
-"""Tells by its first bytes whether a file is one of the wire's forms."""
+"""Detects by its first bytes whether a file has one of the wire's formats."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .protobuf import BYTES, NoProtobuf, fields
 from .streams import GZIP, ZSTD, Limits, Report, unpacked
 
 Form = Literal["json", "protobuf", "frames"]
-# The names of the outermost objects stand in the first kilobytes; 64 KiB allow for a resource with
+# The names of the outermost objects are in the first kilobytes; 64 KiB allow for a resource with
 # many attributes before them.
 HEAD = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*:)?|[{}\[\]"]', re.DOTALL)
-# One of these names is enough: no other format has them. `spans` or `trace_id` alone is in the logs
-# of any service, so these count only together (`_TOGETHER`): Jaeger's export, what the SDK's
-# console exporter prints, and MLflow's traces of versions 3 and 2, whole or only their spans.
+# One of these names is enough: no other format has them. `spans` or `trace_id` alone occurs in the
+# logs of any service, so some names count only together (`_TOGETHER`): those of Jaeger's export, of
+# the SDK's console exporter, and of MLflow's traces (versions 3 and 2, whole or only their spans).
 _SURE = {
     b'"resourceSpans"', b'"resourceLogs"', b'"resourceMetrics"', b'"resource_spans"',
     b'"resource_logs"', b'"scopeSpans"', b'"instrumentationLibrarySpans"',
@@ -37,7 +37,7 @@ _RARE = (*_SURE, b'"traceID"', b'"trace_id"', b'"trace_metadata"', b'"request_me
 def is_otlp(file: Path | str | InputFile) -> bool:
     """Return whether a file holds spans or log records, in any form this package reads.
 
-    Looks at the first 64 KiB, unpacked. A file that cannot be read is none.
+    Reads the first 64 KiB, unpacked. False for a file that cannot be read.
     """
     if not isinstance(file, InputFile):
         with InputFile(Path(file)) as opened:
@@ -56,7 +56,7 @@ def is_otlp(file: Path | str | InputFile) -> bool:
 
 
 def form_of(head: bytes) -> Form | None:
-    """Return the form of a file, from its first bytes; ``None`` for an unknown form."""
+    """Return the format of a file, from its first bytes; ``None`` for an unknown format."""
     if head.isspace():  # A new line and a space would pass for the start of an export.
         return None
     return _bare_form(head) or ("frames" if _is_frame(head) else None)
@@ -70,7 +70,7 @@ def _bare_form(head: bytes) -> Literal["json", "protobuf"] | None:
 
 
 def _is_json(text: bytes) -> bool:
-    """Look at the keys that are not deep in the text, if any of them is in it at all."""
+    """Search for the keys near the top level, if any of them is in the text at all."""
     if not any(key in text for key in _RARE):
         return False
     depth = 0

@@ -1,6 +1,6 @@
 """Bytes of files: unpacked within limits, mapped into memory, with their places.
 
-``Report`` takes what could not be read of them, and what is wrong.
+``Report`` collects what could not be read, and errors.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _MOST_PROBLEMS = 20
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is read before a file is refused.
+    """How much is read of a file before it is refused.
 
-    ``decompressed`` and ``compressed`` are bytes of a packed file, ``ratio`` how many times
-    larger its content may be once that is over 64 MiB, ``members`` how many packed parts it may
-    have, ``message`` the bytes of one framed message, and ``span`` those of one span or record.
+    ``decompressed`` and ``compressed`` are bytes of a packed file, ``ratio`` is how many times
+    larger its content may be if that is over 64 MiB, ``members`` the maximum number of packed
+    parts, ``message`` the bytes of one framed message, and ``span`` those of one span or record.
     """
 
     decompressed: int = 16 << 30
@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report:
-    """Collects what was lost on reading a file, and its problems.
+    """Collects what was lost while reading a file, and its problems.
 
     ``read`` counts the bytes of records that were read.
     """
@@ -58,7 +58,7 @@ class Report:
         known.count += count
 
     def fault(self, message: str, line: int | None = None, path: str = "") -> None:
-        """Note a problem of the file; the first ones are reported in full."""
+        """Record a problem of the file; the first ones are reported in full."""
         if not self.is_full():
             self.problems.append(Problem(file=self.file, line=line, path=path, message=message))
         else:
@@ -78,14 +78,14 @@ class Report:
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _FREE = 64 << 20
-_READ = {"gzip": 1 << 16, "zstd": 1 << 10}  # what 1 KiB of zstd makes is 32 MiB at most
+_READ = {"gzip": 1 << 16, "zstd": 1 << 10}  # 1 KiB of zstd unpacks to at most 32 MiB
 
 
 def unpacked(stream: BinaryIO, report: Report, limits: Limits) -> BinaryIO:
-    """Return the content of a stream: what is packed in it when it is gzip or zstd.
+    """Return the content of a stream, unpacked if it is gzip or zstd.
 
     Raises:
-        InputError: on reading, when a limit is passed; at once, when the library is missing.
+        InputError: while reading, if a limit is exceeded; immediately, if the library is missing.
     """
     head = _peek(stream)
     if head.startswith(GZIP):
@@ -100,7 +100,7 @@ def _peek(stream: Any) -> bytes:
 
 
 class Unpacked(io.RawIOBase):
-    """What is packed in a stream. Where that is cut or broken, it ends, and the report says so."""
+    """The unpacked content of a stream. It ends where data is broken, and the report says so."""
 
     def __init__(self, stream: BinaryIO, kind: str, report: Report, limits: Limits) -> None:
         self._stream = stream
@@ -214,7 +214,8 @@ _STEP = 64 << 20
 class Mapped:
     """The content of a file, or of a stream that is written to a temporary file first.
 
-    ``start`` is what was read of the stream before. The temporary file is removed at the end.
+    ``start`` is the part of the stream that was read before. The temporary file is removed at the
+    end.
     """
 
     def __init__(self, source: BinaryIO, file: BinaryIO | None, start: bytes = b"") -> None:
@@ -257,7 +258,7 @@ def _copy(start: bytes, source: BinaryIO) -> Any:
 
 
 class Chain(io.RawIOBase):
-    """What was read of a stream, and the rest of it."""
+    """The part of a stream that was read already, and the rest of it."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head
@@ -281,7 +282,7 @@ _CHUNK = 1 << 20
 
 
 class Place(NamedTuple):
-    """A part of a file: its first ``line`` if it has lines, else what it is called."""
+    """A part of a file: its first ``line`` if it has lines, else its name."""
 
     line: int | None = None
     name: str = ""
@@ -297,14 +298,14 @@ class Place(NamedTuple):
 
 
 def offset_of(part: Any, data: bytes | memoryview) -> int:
-    """Return where a part of ``data`` stands in it: 0 when it is not one."""
+    """Return the offset of a part of ``data``; 0 if it is none."""
     start = re.escape(bytes(memoryview(part)[:400]))
     match = re.search(start, data)
     return match.start() if match else 0
 
 
 def lines_between(data: bytes | memoryview, start: int, end: int) -> int:
-    """Count the ends of lines in a part of ``data``."""
+    """Count the line ends in a part of ``data``."""
     view = memoryview(data)
     starts = range(start, end, _CHUNK)
     return sum(bytes(view[at : min(at + _CHUNK, end)]).count(b"\n") for at in starts)

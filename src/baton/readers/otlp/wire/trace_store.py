@@ -1,4 +1,4 @@
-"""Where spans and log records wait, by trace, until their conversation is known."""
+"""Stores spans and log records by trace until their conversation is known."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from baton.readers.otlp.span import Event, Span
 
 
 class Batch(msgspec.Struct, array_like=True):
-    """Spans and log records of one trace; what they have in common is kept once.
+    """Spans and log records of one trace; shared data is stored once.
 
-    ``of`` has the place of each one's resource, and is empty if all have the same.
+    ``of`` has the index of each one's resource, and is empty if all have the same resource.
     """
 
     spans: list[Span]
@@ -28,7 +28,7 @@ class Batch(msgspec.Struct, array_like=True):
 
 
 class BatchFile:
-    """Batches in a temporary file, each found again by its trace.
+    """Batches in a temporary file, by trace.
 
     The file is removed with this object. A batch takes 24 bytes of memory: its place, its length,
     and the number of the batch before it.
@@ -42,7 +42,7 @@ class BatchFile:
         self._before = array("l")
 
     def write(self, batches: dict[int, Batch], last: array[int]) -> None:
-        """Write a batch for each trace, and note it as the last of the trace in ``last``."""
+        """Write a batch for each trace, and record it as the last of the trace in ``last``."""
         written = []
         for number, batch in batches.items():
             data = pack(batch)
@@ -72,7 +72,7 @@ _DECODER = msgspec.msgpack.Decoder(Batch)
 
 
 def pack(batch: Batch) -> bytes:
-    """Encode a batch, each resource once. Its spans and records have none afterwards."""
+    """Encode a batch, each resource once. Afterwards its spans and records have no resource."""
     _take_resources(batch)
     return _ENCODER.encode(batch)
 
@@ -87,11 +87,11 @@ def unpack(data: bytes) -> Batch:
 
 
 _MANY, _SHORT = 500, 40
-"""Spans from which on room counts for more than time; letters of texts that may well repeat."""
+"""The number of spans above which memory matters more than time; letters of repeated texts."""
 
 
 def _share_texts(spans: list[Span]) -> None:
-    """Hold texts that repeat once: the trace, parents, names of spans, agents, models and tools."""
+    """Store repeated texts once: the trace, parents, names of spans, agents, models and tools."""
     known: dict[str, str] = {}
     share = known.setdefault
     for span in spans:
@@ -141,7 +141,7 @@ SESSION_KEYS = (
     "agentevals.session_name",
 )
 CONVERSATION_KEYS = (
-    # OpenTelemetry's own name comes first: others may stand beside it on the same span.
+    # OpenTelemetry's own name comes first: the same span may also have others.
     "gen_ai.conversation.id",
     *(
         key
@@ -155,7 +155,7 @@ _SESSION_NAMES = frozenset((*SESSION_KEYS, *_SESSION_READERS))
 
 
 def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | None:
-    """Return the session that is named outright; what a span says goes before its resource."""
+    """Return the explicitly named session; a span takes precedence over its resource."""
     if _SESSION_NAMES.isdisjoint(attributes) and _SESSION_NAMES.isdisjoint(resource):
         return None
     named = _first(attributes, SESSION_KEYS) or _first(resource, SESSION_KEYS)
@@ -166,7 +166,7 @@ def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | No
 
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
-    """Return the conversation id. Sub-agents may carry one of their own."""
+    """Return the conversation id. Sub-agents may have their own."""
     return _first(attributes, CONVERSATION_KEYS)
 
 
@@ -187,11 +187,11 @@ _Label = str | None
 
 
 class TraceStore:
-    """Spans and log records by trace. A trace is a number here.
+    """Spans and log records by trace. Here, a trace is a number.
 
-    What is added stays in memory until ``flush`` puts it into a temporary file. For each trace
-    is known what it names: no session (``NONE``), one, or several (``MANY``); conversation ids
-    likewise. Log records without a trace wait by the label they name.
+    Added data stays in memory until ``flush`` writes it to a temporary file. For each trace, the
+    store knows whether it names no session (``NONE``), one, or several (``MANY``), and the same for
+    conversation ids. Log records without a trace wait under the label that they name.
     """
 
     def __init__(self) -> None:
@@ -213,7 +213,7 @@ class TraceStore:
         self._resource_names = False
 
     def add(self, span: Span) -> None:
-        """Put a span to its trace. One that ends before it starts took no time."""
+        """Add a span to its trace. One that ends before it starts took no time."""
         number = self._numbers.get(span.trace_id)
         if number is None:
             number = self._numbers[span.trace_id] = self._new(span.trace_id)
@@ -223,7 +223,7 @@ class TraceStore:
             self.backwards += 1
         self.put(number, span)
         attributes, resource = span.attributes, span.resource
-        if resource is not self._resource:  # most spans share that of the one before
+        if resource is not self._resource:  # most spans have the same one as the span before
             self._resource = resource
             self._resource_names = not _SESSION_NAMES.isdisjoint(resource)
         if self._resource_names or not _SESSION_NAMES.isdisjoint(attributes):
@@ -239,7 +239,7 @@ class TraceStore:
                 column.append(value)
 
     def add_log(self, log: Event) -> None:
-        """Put a log record to its trace, or else to the label it names."""
+        """Add a log record to its trace, else to the label it names."""
         if log.trace_id:
             self._batch(self._number(log.trace_id)).logs.append(log)
             return
@@ -250,19 +250,19 @@ class TraceStore:
         self.put_log(self.for_label(label), log)
 
     def for_label(self, label: str) -> int:
-        """Return where log records of ``label`` wait that name no trace."""
+        """Return the place of log records of ``label`` that name no trace."""
         if label not in self.by_label:
             self.by_label[label] = self._new(label)
         return self.by_label[label]
 
     def part(self, number: int, label: str) -> int:
-        """Make a place for those spans of a trace that belong to ``label``; returns its number."""
+        """Make a place for the spans of a trace that belong to ``label``; return its number."""
         new = self._new(self.ids[number])
         self.sessions[new] = self._labels.setdefault(label, label)
         return new
 
     def put(self, number: int, span: Span) -> None:
-        """Put a span to a trace, or to a part of one, whatever it names."""
+        """Add a span to a trace, or to a part of one, whatever the span names."""
         batch = self._open.get(number)
         if batch is None:
             batch = self._open[number] = Batch([], [])
@@ -273,23 +273,23 @@ class TraceStore:
             self.started[number] = started
 
     def put_log(self, number: int, log: Event) -> None:
-        """Put a log record to a part of its trace."""
+        """Add a log record to a part of its trace."""
         self._batch(number).logs.append(log)
 
     def clear(self, number: int) -> None:
-        """Forget what a trace holds."""
+        """Delete the contents of a trace."""
         self._open.pop(number, None)
         self._last[number], self.counts[number] = -1, 0
 
     def flush(self) -> None:
-        """Put what is in memory into the temporary file."""
+        """Write the contents of the memory to the temporary file."""
         if self._file_of_batches is None:
             self._file_of_batches = BatchFile()
         self._file_of_batches.write(self._open, self._last)
         self._open.clear()
 
     def batches(self, number: int) -> Iterator[Batch]:
-        """Yield what there is of a trace, in pieces."""
+        """Yield the stored parts of a trace."""
         if self._file_of_batches is not None:
             yield from self._file_of_batches.read(self._last[number])
         if number in self._open:
@@ -326,5 +326,5 @@ class TraceStore:
 
 
 def code(span_id: str) -> int:
-    """Make a number of a span id that fits into eight bytes."""
+    """Convert a span id to a number that fits into eight bytes."""
     return hash(span_id) & 0xFFFF_FFFF_FFFF_FFFF
