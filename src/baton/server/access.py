@@ -216,7 +216,7 @@ def cookie_secret(store: Store) -> bytes:
 
 
 class _Looked(NamedTuple):
-    """Whether there was a key at a lookup, with the number of changes and the time of it."""
+    """Whether there was a key at a lookup, with the number of changes and the time."""
 
     there: bool
     changes: int
@@ -232,7 +232,7 @@ class Access:
         settings: AccessSettings | None = None,
         owner_right: Right = "admin",
     ) -> None:
-        """Take the settings; ``owner_right`` is the right of the person who starts the server.
+        """``owner_right`` is the right of the person who starts the server.
 
         Raises:
             InputError: a trusted proxy is neither an address nor a network.

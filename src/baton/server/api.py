@@ -132,7 +132,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 class _Project(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     project: Annotated[
-        str | None, _described("The project; that of the key, or `default`, when left out.")
+        str | None, _described("The project; by default the project of the key, or `default`.")
     ] = None
 
 
@@ -142,8 +142,8 @@ class _Range(_Project, kw_only=True):
 
 
 class _List(_Range, kw_only=True):
-    limit: Annotated[int, _described("Rows of a page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _described("`next` of the page before.")] = None
+    limit: Annotated[int, _described("Rows per page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _described("`next` of the previous page.")] = None
     filter: Annotated[
         str | None, _described("A filter over the fields below: `to:refund-* depth:>=2`.")
     ] = None
@@ -158,28 +158,28 @@ class _Exports(_List, kw_only=True):
 class _Conversations(_List, kw_only=True):
     text: Annotated[
         Annotated[str, msgspec.Meta(min_length=2, max_length=200)] | None,
-        _described("What users, agents or tools said, in capitals or not."),
+        _described("Words of users, agents or tools, ignoring case."),
     ] = None
 
 
 class _Scores(_List, kw_only=True):
     every_version: Annotated[
-        bool, _described("Those of earlier versions of a conversation and replaced ones, too.")
+        bool, _described("Also scores of earlier versions of a conversation, and replaced ones.")
     ] = False
 
 
 class _Issues(_List, kw_only=True):
-    all: Annotated[bool, _described("Muted and fixed ones, too.")] = False
-    order: Annotated[
-        Order, _described("The most frequent first, or those whose last failure is the newest.")
-    ] = "count"
+    all: Annotated[bool, _described("Also muted and fixed issues.")] = False
+    order: Annotated[Order, _described("By frequency, or by the time of the last failure.")] = (
+        "count"
+    )
 
 
 class _Labels(_Project, kw_only=True):
-    limit: Annotated[int, _described("Rows of a page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _described("`next` of the page before.")] = None
-    conversation_id: Annotated[int | None, _described("Those of one conversation.")] = None
-    rubric: Annotated[str | None, _described("Those by one rubric.")] = None
+    limit: Annotated[int, _described("Rows per page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, _described("`next` of the previous page.")] = None
+    conversation_id: Annotated[int | None, _described("Only labels in this conversation.")] = None
+    rubric: Annotated[str | None, _described("Only labels by this rubric.")] = None
 
 
 class _Agent(_Project, kw_only=True):
@@ -188,13 +188,11 @@ class _Agent(_Project, kw_only=True):
 
 class _Axes(_Range, kw_only=True):
     agent: Annotated[str, _described("The name of the agent.")]
-    interval: Annotated[Interval, _described("How long a step is.")] = "day"
+    interval: Annotated[Interval, _described("The length of a step.")] = "day"
 
 
 class _Rubrics(_Project, kw_only=True):
-    name: Annotated[str | None, _described("One rubric, also of those that come with Baton.")] = (
-        None
-    )
+    name: Annotated[str | None, _described("Only this rubric, which may be a built-in one.")] = None
 
 
 class _Review(_Project, kw_only=True):
@@ -204,20 +202,20 @@ class _Review(_Project, kw_only=True):
     ] = None
     why: Annotated[
         str | None,
-        _described(f"Reasons, with commas between them, of {', '.join(WHYS)}; all when left out."),
+        _described(f"Reasons, separated by commas, of {', '.join(WHYS)}; by default all."),
     ] = None
     share: Annotated[
-        float, _described("How much is sampled of what nothing else speaks for.", gt=0, le=1)
+        float, _described("The share of the other dispatches that is sampled.", gt=0, le=1)
     ] = 0.1
     people: Annotated[int, _described("How many people label each dispatch.", ge=1, le=9)] = 1
-    by: Annotated[str | None, _described("Who asks, where it is not who has the key.")] = None
-    limit: Annotated[int, _described("Dispatches of the list.", ge=1, le=MOST)] = 50
+    by: Annotated[str | None, _described("Who labels, if it is not the owner of the key.")] = None
+    limit: Annotated[int, _described("Dispatches in the list.", ge=1, le=MOST)] = 50
 
 
 class _Trends(_Range, kw_only=True):
-    interval: Annotated[Interval, _described("How long a step is.")] = "day"
+    interval: Annotated[Interval, _described("The length of a step.")] = "day"
     evaluator: Annotated[
-        str | None, _described("Sums of its scores; of the dispatches themselves when left out.")
+        str | None, _described("Sums of its scores; by default of the dispatches themselves.")
     ] = None
     from_agent: Annotated[
         str | None,
@@ -226,7 +224,7 @@ class _Trends(_Range, kw_only=True):
         ),
     ] = None
     to_agent: Annotated[str | None, _described("Dispatches to this agent.")] = None
-    by_version: Annotated[bool, _described("Each version of the receiver by itself.")] = False
+    by_version: Annotated[bool, _described("Sums for each version of the receiver.")] = False
 
 
 class Call(NamedTuple):
@@ -717,7 +715,7 @@ ENDPOINTS = (
         "GET",
         "/records",
         "read",
-        "Records of conversations, the newest first; open ones only by `state`",
+        "Records of conversations, the newest first; open ones only with `state`",
         Records[Trace],
         _records,
         _Exports,
@@ -727,7 +725,7 @@ ENDPOINTS = (
         "GET",
         "/otlp",
         "read",
-        "Conversations as OTLP JSON: their spans as they came",
+        "Conversations as OTLP JSON: their spans as they arrived",
         Records[Any],
         _otlp,
         _Exports,
@@ -795,7 +793,7 @@ ENDPOINTS = (
         "GET",
         "/agents/versions",
         "read",
-        "The definitions of an agent over time, newest first, where records have them",
+        "The definitions of an agent over time, the newest first, if records have them",
         Listed[AgentVersion],
         _agent_versions,
         _Agent,
@@ -831,7 +829,7 @@ ENDPOINTS = (
         "GET",
         "/issues",
         "read",
-        "Issues: failures that are one fault, the most frequent first",
+        "Issues: failures with the same fault, the most frequent first",
         Page[IssueRow],
         _issues,
         _Issues,
@@ -849,7 +847,7 @@ ENDPOINTS = (
         "GET",
         "/issues/{key}",
         "read",
-        "One issue, with members, rates by version and model, events, and what was done about it",
+        "One issue, with members, rates by version and model, events, and its progress",
         IssueRecord,
         _issue,
     ),
@@ -857,7 +855,7 @@ ENDPOINTS = (
         "POST",
         "/issues/{key}/state",
         "review",
-        "Give an issue a state",
+        "Set the state of an issue",
         IssueRecord,
         _issue_state,
         body=StateChange,
@@ -866,7 +864,7 @@ ENDPOINTS = (
         "POST",
         "/issues/{key}/progress",
         "run",
-        "Keep the investigation, the fix or the cases of an issue",
+        "Store the investigation, the fix or the cases of an issue",
         IssueRecord,
         _issue_progress,
         body=Progress,
@@ -876,7 +874,7 @@ ENDPOINTS = (
         "POST",
         "/issues/{key}/investigate",
         "run",
-        "Have a worker investigate an issue; `work` of the issue says how far it is",
+        "Let a worker investigate an issue; `work` of the issue has the progress",
         IssueRecord,
         _investigate,
     ),
@@ -884,7 +882,7 @@ ENDPOINTS = (
         "POST",
         "/issues/{key}/prove",
         "run",
-        "Play the fix of an issue; `proving` of the issue says how far it is",
+        "Play the fix of an issue; `proving` of the issue has the progress",
         IssueRecord,
         _prove,
         body=ProofRequest,
@@ -893,7 +891,7 @@ ENDPOINTS = (
         "POST",
         "/issues/{key}/improve",
         "run",
-        "Search for a fix of an issue; `proving` of the issue says how far it is",
+        "Search for a fix of an issue; `proving` of the issue has the progress",
         IssueRecord,
         _improve,
         body=ProofRequest,
@@ -913,7 +911,7 @@ ENDPOINTS = (
         "POST",
         "/rubrics",
         "run",
-        "Write a rubric into the folder, over the text that it was made of",
+        "Write a rubric into the folder, if the text that it was based on is unchanged",
         RubricText,
         _save_rubric,
         body=ToSave,
@@ -939,7 +937,7 @@ ENDPOINTS = (
         "GET",
         "/review",
         "read",
-        "Dispatches that wait for a label, and how far people agree",
+        "Dispatches that wait for a label, and the agreement of people",
         Review,
         _review,
         _Review,
@@ -948,7 +946,7 @@ ENDPOINTS = (
         "POST",
         "/review/next",
         "review",
-        "Take the next one to label, for ten minutes; nothing when all is done",
+        "Reserve the next dispatch to label for ten minutes; nothing if all are labelled",
         Listed[Queued],
         _take,
         body=Asked,
@@ -957,18 +955,18 @@ ENDPOINTS = (
         "POST",
         "/review/skip",
         "review",
-        "Leave one to somebody else",
+        "Skip a dispatch, and leave it to others",
         Listed[Any],
         _skip,
         body=Item,
     ),
-    Endpoint("GET", "/rules", "read", "Rules that score what arrives", Listed[Any], _rules),
+    Endpoint("GET", "/rules", "read", "Rules for arriving conversations", Listed[Any], _rules),
     Endpoint("GET", "/alerts", "read", "Alerts, the newest first", Listed[Any], _alerts),
     Endpoint(
         "GET",
         "/problems",
         "read",
-        "What arrived and could not be read",
+        "Request bodies that could not be read",
         Listed[InboxProblem],
         _problems,
     ),
@@ -984,7 +982,7 @@ ENDPOINTS = (
         "GET",
         "/problems/rules",
         "read",
-        "Rules that programs name and that there are not",
+        "Rules that programs name but that do not exist",
         Listed[UnknownRule],
         _unknown_rules,
     ),
@@ -1003,7 +1001,7 @@ ENDPOINTS = (
         "GET",
         "/evaluations",
         "read",
-        "Evaluations that were asked for, the latest first",
+        "Requested evaluations, the latest first",
         Listed[EvaluationJob],
         _evaluations,
     ),
@@ -1012,7 +1010,7 @@ ENDPOINTS = (
         "POST",
         "/evaluations/{id:int}/again",
         "run",
-        "Evaluate the same again; where that waits or runs already, it is returned",
+        "Evaluate the same again; if that already waits or runs, it is returned",
         EvaluationJob,
         _again,
     ),
@@ -1020,7 +1018,7 @@ ENDPOINTS = (
         "POST",
         "/evaluations/{id:int}/stop",
         "run",
-        "End it if it waits or runs; the results until then stay",
+        "Stop it if it waits or runs; the results so far stay",
         EvaluationJob,
         _stop,
     ),
@@ -1028,7 +1026,7 @@ ENDPOINTS = (
         "GET",
         "/evaluations/{id:int}/folder",
         "read",
-        "Its folder, as an archive (tar, gzip)",
+        "Its folder as an archive (tar, gzip)",
         bytes,
         _folder,
         media="application/gzip",
@@ -1037,7 +1035,7 @@ ENDPOINTS = (
         "GET",
         "/evaluations/{id:int}/cases/{case:int}",
         "read",
-        "One case of it: a result with scores and trace for each time it was played",
+        "One of its cases: a result with scores and trace for each repeat",
         Listed[Any],
         _case,
     ),
@@ -1045,7 +1043,7 @@ ENDPOINTS = (
         "POST",
         "/rescores",
         "admin",
-        "Apply a rule to conversations that are stored already",
+        "Apply a rule to stored conversations",
         Rescore,
         _rescore,
         body=RescoreRequest,
@@ -1168,7 +1166,7 @@ def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filt
             if len(value) > _VALUE:
                 raise InputError(f"longer than {_VALUE} characters")
             if "\0" in value:
-                raise InputError("holds the letter zero, which no text in the store has")
+                raise InputError("contains a NUL character, which no text in the store has")
             if name in own:
                 if name in plain:
                     raise InputError("is given twice")
@@ -1241,11 +1239,11 @@ def _metrics(call: Call) -> Any:
         (
             "inbox_bodies_total",
             "counter",
-            "Bodies that were accepted and stored, ever.",
+            "All bodies that were accepted and stored.",
             queues.accepted,
             "",
         ),
-        ("inbox_waiting", "gauge", "Bodies that are to be read.", queues.bodies.waiting, ""),
+        ("inbox_waiting", "gauge", "Bodies that wait to be read.", queues.bodies.waiting, ""),
         ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", queues.bodies.age(now), ""),
         ("inbox_problems", "gauge", "Bodies that could not be read.", bodies, ""),
         (
@@ -1258,14 +1256,14 @@ def _metrics(call: Call) -> Any:
         (
             "traces_due",
             "gauge",
-            "Traces that are to be read and scored now.",
+            "Traces that are due to be read and scored.",
             queues.traces.waiting,
             "",
         ),
         (
             "scoring_lag_seconds",
             "gauge",
-            "For how long the oldest is due.",
+            "How long the oldest has been due.",
             queues.traces.age(now),
             "",
         ),
@@ -1366,7 +1364,7 @@ def _content(schema: Any, media: str = "application/json") -> dict[str, Any]:
 
 
 _FORMS = {
-    "text": "A name or a glob; commas between alternatives, `!` before what is left out.",
+    "text": "A name or a glob; commas separate alternatives, `!` excludes one.",
     "number": "A number, or a comparison such as `>=2`.",
     "seconds": "A duration, such as `>=2s`.",
     "time": "A comparison with a time, such as `>=2026-01-31`.",

@@ -14,7 +14,7 @@ from baton.model import InputError
 
 T = TypeVar("T")
 MOST = 500
-"""Rows of a page."""
+"""The maximum number of rows per page."""
 
 
 _JSON = frozenset(("agents", "subject", "details", "evidence", "judge"))

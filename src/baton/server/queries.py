@@ -69,7 +69,7 @@ from .schema import conversation, conversation_sum, deletion, dispatch, run, sco
 from .store import Store
 
 _FEW = 5000
-"""Up to this many matching rows are gathered and sorted. With more, a list is scanned from its
+"""Up to this many matching rows are collected and sorted. With more, a list is scanned from its
 newest row on, as one of the next rows will match."""
 _DRIVERS = 20
 """Maximum values of a field that are queried one by one, each by its index."""
@@ -247,7 +247,7 @@ class Condition:
         return and_(column.is_not(None), or_(*wanted), *refused)
 
     def names(self, column: ColumnElement[Any], terms: Sequence[Term], field: Field) -> list[str]:
-        """Return the values of an indexed column that meet terms.
+        """Return the values of an indexed column that match terms.
 
         Raises:
             InputError: there are too many to compare a glob with.
@@ -259,7 +259,7 @@ class Condition:
         return [name for name in values if all(term.meets(name) for term in terms)]
 
     def different(self, column: ColumnElement[Any]) -> Iterator[str]:
-        """Yield the different values of an indexed column, each found by one look at the index."""
+        """Yield the different values of an indexed column, each with one lookup in the index."""
         table: Table = column.table
         least = select(func.min(column).label("name")).where(table.c.project == self._project)
         step = least.cte(recursive=True)
@@ -315,8 +315,8 @@ def _newest(
     query = query.add_columns(*(each.label(f"order_{n}") for n, each in enumerate(order)))
     if after is not None:
         query = query.where(tuple_(*order) < tuple_(*after))
-    # Few rows are gathered by what they meet, not by walking the list: it is sorted by a sum,
-    # which no index has.
+    # If few rows match, they are collected by the condition and not in the order of the list, which
+    # is sorted by a sum without an index.
     first = order[0] + 0 if condition.few else order[0]
     query = query.order_by(first.desc(), *(each.desc() for each in order[1:])).limit(limit)
     wanted = list(product(*(values for _, values in drivers)))
@@ -403,7 +403,7 @@ def conversation_sums(
         if not chosen.terms or day * DAY == since:
             return _conversation_sums(kept)
         begun = Term(field="started", bounds=((Bound(">=", since), Bound("<", day * DAY)),))
-        # By the index of lists: a time that is known is the one that they are ordered by.
+        # By the index of lists: a known time is the one that they are ordered by.
         by_index = func.coalesce(conversation.c.started, conversation.c.seen)
         among = by_index >= since, by_index < day * DAY
         rest = _summed(connection, project, Filter(terms=(begun,)), most, among)
@@ -510,7 +510,7 @@ def newest_conversation(store: Store, project: int) -> int:
 def conversations_after(
     store: Store, project: int, chosen: Filter, number: int, *, most: int = 100
 ) -> int:
-    """Return how many conversations came after one of this number, and meet a filter."""
+    """Return how many conversations have a higher number, and match a filter."""
     with store.read() as connection:
         _, condition, drivers = _conversations(connection, project, chosen)
         new = select(conversation.c.id).where(
@@ -639,7 +639,7 @@ def stored_conversation(store: Store, project: int, id_: int) -> Stored | None:
             # A segment that is made again after retention numbers its bodies from 1 again.
             key = (project, id_, row["version"], row["state"], row["read"], *place)
             return Stored(conversation_of(row), key, packed, place, deleted)
-        before = place  # a worker may have written a new version between the two looks
+        before = place  # a worker may have written a new version between the two reads
 
 
 def one_conversation(store: Store, project: int, id_: int) -> ConversationRecord | None:
@@ -676,7 +676,7 @@ def dispatch_keys(
     A key is the number of a conversation and the id of a dispatch, for scans that find few of many.
     The cursor is ``None`` after the last ones.
     """
-    query = select().where(dispatch.c.project == project)  # what they are ordered by is all
+    query = select().where(dispatch.c.project == project)  # only the columns of the order
     with store.read() as connection:
         rows = _newest_dispatches(connection, project, query, chosen, after, limit)
     last = [rows[-1][f"order_{n}"] for n in range(3)] if len(rows) == limit else None
@@ -710,7 +710,7 @@ def _newest_dispatches(
 def dispatches_among(
     store: Store, project: int, chosen: Filter, keys: Sequence[tuple[int, str]]
 ) -> list[DispatchRow]:
-    """Return which of some dispatches meet a filter, in no order.
+    """Return which of the dispatches match a filter, in any order.
 
     ``keys`` are a few hundred numbers of conversations, each with the id of a dispatch.
     """
@@ -728,24 +728,24 @@ def dispatches_among(
 
 
 def dispatch_filter(text: str | None) -> Filter:
-    """Read a filter over ``DISPATCH_FIELDS``; raises InputError for one that is wrong."""
+    """Read a filter over ``DISPATCH_FIELDS``; raises InputError for a wrong one."""
     return filter_of(text, DISPATCH_FIELDS)
 
 
 def score_filter(text: str | None) -> Filter:
-    """Read a filter over ``SCORE_FIELDS``; raises InputError for one that is wrong."""
+    """Read a filter over ``SCORE_FIELDS``; raises InputError for a wrong one."""
     return filter_of(text, SCORE_FIELDS)
 
 
 def conversation_filter(text: str | None) -> Filter:
-    """Read a filter over ``CONVERSATION_FIELDS``; raises InputError for one that is wrong."""
+    """Read a filter over ``CONVERSATION_FIELDS``; raises InputError for a wrong one."""
     return filter_of(text, CONVERSATION_FIELDS)
 
 
 def _of_dispatches(
     connection: Connection, project: int, chosen: Filter
 ) -> tuple[Condition, list[Term]]:
-    """Return the condition that a filter makes, and its terms about dispatches themselves."""
+    """Return the condition of a filter, and its terms about dispatches themselves."""
     condition = Condition(connection, project, _DISPATCH_COLUMNS)
     about_scores, terms = _about_scores(chosen)
     condition.add(terms, DISPATCH_FIELDS)
@@ -850,14 +850,14 @@ _NEWEST = 1000
 
 
 def deletions(store: Store) -> list[Deletion]:
-    """Return what retention deleted, the newest day first; a day holds all projects."""
+    """Return what retention deleted, the newest day first; a day has all projects."""
     with store.read() as connection:
         rows = connection.execute(select(deletion).order_by(deletion.c.day.desc())).mappings()
         return [row_as(Deletion, row) for row in rows]
 
 
 def _current(project: int) -> ColumnElement[bool]:
-    """Return whether a score counts: of its conversation's current version, and not replaced."""
+    """Return whether a score counts: it is of the current version, and not replaced."""
     return and_(
         score.c.replaced_by.is_(None),
         exists(

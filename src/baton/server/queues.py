@@ -13,18 +13,18 @@ from .store import Store
 
 
 class Queue(NamedTuple):
-    """How many entries wait, and since when the first one does (seconds since the epoch)."""
+    """How many entries wait, and since when the first one has waited (seconds since the epoch)."""
 
     waiting: int
     oldest: float | None
 
     def age(self, now: float) -> float:
-        """Return for how many seconds the first one waits."""
+        """Return how many seconds the first one has waited."""
         return 0.0 if self.oldest is None else max(0.0, now - self.oldest)
 
 
 class Queues(NamedTuple):
-    """The queues of a store, over all projects. ``accepted`` are bodies that were stored, ever."""
+    """The queues of a store, over all projects. ``accepted`` counts all bodies ever stored."""
 
     accepted: int
     bodies: Queue
@@ -35,7 +35,7 @@ class Queues(NamedTuple):
 
 
 def queues_of(store: Store, now: float) -> Queues:
-    """Look at all queues."""
+    """Read the state of all queues."""
     waiting = Inbox(store).depth()
     queries = (
         select(func.count(), func.min(trace.c.due)).where(trace.c.changed, trace.c.due <= now),

@@ -1,9 +1,9 @@
-"""Retention: it deletes whole days, by their age and by the total bytes of all days.
+"""Retention: deletes whole days, by their age and by the total bytes of all days.
 
 A day's bodies are one file, or one partition, so the disk shrinks by them. Rows that were made from
-them go first: a kill in between leaves a segment that no row names, and it goes the next time.
-Labels and roll-ups are kept: labels are people's work, and trends are drawn from roll-ups. So are
-the counts of issues and of the dispatches behind their rates; only members are deleted.
+them are deleted first: a kill in between leaves a segment that no row names, and it is deleted the
+next time. Labels and roll-ups are kept: labels are people's work, and roll-ups show trends. The
+counts of issues, and of dispatches for their rates, are also kept; only members are deleted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from .store import Store
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long conversations are kept: ``days`` after they arrived, at most so many ``bytes``.
+    """How long conversations are kept: ``days`` after their arrival, and up to ``bytes`` in all.
 
-    ``bytes`` are those of all segments on the disk. ``None`` is no limit. The day that still takes
-    in spans stays in any case.
+    ``bytes`` are those of all segments on the disk. ``None`` is no limit. The current day, which
+    still receives spans, is never deleted.
     """
 
     days: Annotated[int, msgspec.Meta(ge=1)] | None = 30
@@ -48,7 +48,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Deleted(NamedTuple):
-    """A day that was deleted, why (``age``, ``bytes``), and how many conversations with it."""
+    """A deleted day, the reason (``age``, ``bytes``), and its number of conversations."""
 
     day: str
     why: str
@@ -61,10 +61,10 @@ _AT_ONCE = 500
 
 
 def retain(store: Store, retention: Retention, now: float) -> list[Deleted]:
-    """Delete what exceeds the limits of age or size; returns what was deleted.
+    """Delete everything that exceeds the limits of age or size; return what was deleted.
 
     Raises:
-        Unavailable: the database is not available now. What is deleted by then stays deleted.
+        Unavailable: the database is not available now. Everything deleted so far stays deleted.
     """
     deleted = []
     for segment, why in _over(store.bodies.segments(), retention, now):
@@ -110,7 +110,7 @@ def _end_of(day: str) -> float:
 
 
 def _delete_rows(store: Store, day: str, *, before: float) -> int:
-    """Delete what was made from the bodies of a day; returns how many conversations it was."""
+    """Delete the rows made from the bodies of a day; return the number of conversations."""
     count = 0
     while True:
         with store.write() as connection:
@@ -125,7 +125,7 @@ def _delete_rows(store: Store, day: str, *, before: float) -> int:
         if len(ids) < _AT_ONCE:
             break
     with store.write() as connection:
-        # What was read from younger spans, too, stays; it lacks its start from now on.
+        # Conversations with later spans stay; from now on they lack their start.
         parts = and_(
             conversation_trace.c.project == chunk.c.project,
             conversation_trace.c.trace_id == chunk.c.trace_id,

@@ -1,4 +1,4 @@
-"""The review queue: which dispatches people label next, who has which, and how far they agree.
+"""The review queue: which dispatches people label next, who has them, and how far people agree.
 
 The queue is computed on request, from scores and labels; only the assignments to people are stored.
 A dispatch is reserved for some minutes for the person who took it, so that two people do not get
@@ -47,12 +47,12 @@ from .store import Store
 
 WHYS: tuple[Why, ...] = get_args(Why)
 LEASE = 600.0
-"""Seconds for which what somebody took is theirs: long enough to read a long dispatch."""
+"""Seconds for which a dispatch is reserved: long enough to read a long one."""
 _NEWEST = 500
-"""Scores of each evaluator and verdict in which disagreements and close votes are searched for."""
+"""Scores of each evaluator and verdict that are searched for disagreements and close votes."""
 _PAGE = 500
 _MOST_KEYS = 100_000
-"""Dispatches that are looked through for one reason."""
+"""Dispatches that are examined for one reason."""
 _COUNTED = 50
 """Dispatches up to which each reason is counted."""
 
@@ -60,15 +60,15 @@ Key = tuple[int, str]
 """The number of a conversation, and the id of a dispatch in it."""
 _One = TypeVar("_One")
 Labels = Mapping[Key, Mapping[str, str]]
-"""What people say of each thing, by person: the last they said, as JSON."""
+"""The last label of each person, for each thing, as JSON."""
 
 
 class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Which dispatches to review, and by which rubric.
 
-    ``why`` are reasons, of which all are meant without one; ``share`` is how much of what nothing
-    else speaks for is sampled; ``people`` is how many label each dispatch. ``by`` is who asks, if
-    it is not who has the key.
+    ``why`` are reasons, by default all; ``share`` is the sampled share of dispatches without
+    another reason; ``people`` is how many people label each dispatch. ``by`` is who labels, if it
+    is not the owner of the key.
     """
 
     rubric: str
@@ -80,7 +80,7 @@ class Asked(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def chosen(self) -> Filter:
-        """The filter, over dispatches; raises InputError for one that is wrong."""
+        """The filter over dispatches; raises InputError for a wrong one."""
         return queries.dispatch_filter(self.filter)
 
 
@@ -94,7 +94,7 @@ class Item(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def person(caller: Caller, stated: str | None) -> str:
-    """Return who labels: who a proxy says it is, else who is named, else who has the key."""
+    """Return who labels: the person from a proxy, else the named one, else the key's owner."""
     return caller.name if caller.proxied else stated or caller.name
 
 
@@ -108,7 +108,7 @@ def review(
     limit: int = 50,
     now: float | None = None,
 ) -> Review:
-    """Return the queue as a person sees it, how far the labelling is, and how people agree."""
+    """Return the queue as a person sees it, the progress of labelling, and how people agree."""
     now = time.time() if now is None else now
     queue = Queue(store, project, evaluator, asked, by, now)
     keys = list(queue.keys_waiting(_COUNTED))
@@ -137,9 +137,9 @@ def take(
     by: str,
     now: float | None = None,
 ) -> Queued | None:
-    """Reserve the next dispatch to label for a person; ``None`` when all is done.
+    """Reserve the next dispatch for a person to label; ``None`` if all are labelled.
 
-    A dispatch that they took before and neither labelled nor skipped comes first.
+    A dispatch that is already reserved for them, and neither labelled nor skipped, comes first.
     """
     now = time.time() if now is None else now
     queue = Queue(store, project, evaluator, asked, by, now)
@@ -153,7 +153,7 @@ def take(
 
 
 def skip(store: Store, project: int, evaluator: Judged, item: Item, by: str) -> None:
-    """Put a dispatch behind all others for a person, and leave it to others."""
+    """Put a dispatch at the end of a person's queue, and leave it to others."""
     key = (item.conversation_id, item.subject)
     with store.write() as connection:
         there = select(conversation.c.id).where(
@@ -165,7 +165,7 @@ def skip(store: Store, project: int, evaluator: Judged, item: Item, by: str) -> 
 
 
 def let_go(connection: Connection, project: int, key: Key, by: str) -> None:
-    """Forget that a person has a dispatch, as they labelled it."""
+    """End the reservation of a dispatch that a person has labelled."""
     connection.execute(
         delete(review_hold).where(
             review_hold.c.project == project,
@@ -177,12 +177,12 @@ def let_go(connection: Connection, project: int, key: Key, by: str) -> None:
 
 
 class Queue:
-    """What waits for a person, in the order in which a label is worth most."""
+    """The dispatches that wait for a person, the most valuable labels first."""
 
     def __init__(
         self, store: Store, project: int, evaluator: Judged, asked: Asked, by: str, now: float
     ) -> None:
-        """Read labels and holds; raises InputError for a filter, or a rubric not of dispatches."""
+        """Read labels and reservations; raises InputError for a wrong filter, or another unit."""
         if evaluator.rubric.unit != "dispatch":
             message = f"`{evaluator.type}` is about a {evaluator.rubric.unit}, not about a dispatch"
             raise InputError(Problem(path="rubric", message=message))
@@ -203,24 +203,24 @@ class Queue:
 
     @property
     def reasons(self) -> list[Why]:
-        """The reasons that are asked for, what is worth most first."""
+        """The requested reasons, the most valuable first."""
         return [why for why in WHYS if why in self._asked.why or not self._asked.why]
 
     def waiting(self, most: int | None = None) -> Iterator[Queued]:
-        """Yield what waits for the person, each once; of each reason no more than ``most``."""
-        # Without a number, mostly the next one alone is asked for.
+        """Yield the dispatches that wait for the person, each once; at most ``most`` per reason."""
+        # Without a number, usually only the next one is needed.
         for some in _batches(self.keys_waiting(most), most or 1):
             yield from self.queued(some)
 
     def keys_waiting(self, most: int | None = None) -> Iterator[tuple[Key, Why]]:
-        """Yield which dispatches wait for the person and why, as :meth:`waiting`."""
+        """Yield which dispatches wait for the person, and why; see :meth:`waiting`."""
         seen: set[Key] = set()
         for why in self.reasons:
             yield from islice(self._waiting(why, seen, 8 if most is None else most), most)
 
     def _waiting(self, why: Why, seen: set[Key], first: int) -> Iterator[tuple[Key, Why]]:
         keys = self._keys(why)
-        if why in ("failed", "sample"):  # they meet the filter: they were found by it
+        if why in ("failed", "sample"):  # they match the filter that found them
             for key in keys:
                 if key not in seen and self._waits(key, why):
                     yield key, why
@@ -244,7 +244,7 @@ class Queue:
             self._known[row.conversation_id, row.id] = row
 
     def mine(self) -> Iterator[Queued]:
-        """Yield what the person took and still has, if it is asked for."""
+        """Yield the dispatches that are reserved for the person, if they are requested."""
         keys = [
             key
             for key, holds in self._holds.items()
@@ -255,9 +255,9 @@ class Queue:
                 yield self._queued(row, None)
 
     def take(self, one: Queued) -> bool:
-        """Take something for the person; ``False`` where another was faster, or it cannot be read.
+        """Reserve a dispatch; ``False`` if another person was faster, or it cannot be read.
 
-        Labels of what the rubric is not about would stop ``baton calibrate``.
+        Labels of things that the rubric is not about would stop ``baton calibrate``.
         """
         key = (one.dispatch.conversation_id, one.dispatch.id)
         try:
@@ -270,7 +270,7 @@ class Queue:
         rubric = self._evaluator.type
         with self._store.write() as connection:
             if self._store.is_postgresql:
-                # Two who ask at the same moment do so one after the other; SQLite has one writer.
+                # Two simultaneous requests are handled one after the other; SQLite has one writer.
                 name = func.hashtext("baton review")
                 connection.execute(select(func.pg_advisory_xact_lock(name, self._project)))
             self._holds = _holds(connection, self._project, rubric)
@@ -287,11 +287,11 @@ class Queue:
         labels = self.labels.get(key, {})
         if self._by in labels:
             return False
-        # Where people differ, one more decides, however many are asked for.
+        # If people disagree, one more decides, whatever the requested number of people.
         return why == "disputed" or len({*labels, *self._others(key)}) < self._asked.people
 
     def _others(self, key: Key) -> list[str]:
-        """Return who else has it now."""
+        """Return who else has reserved it now."""
         return [
             by
             for by, hold in self._holds.get(key, {}).items()
@@ -310,7 +310,7 @@ class Queue:
         )
 
     def _keys(self, why: Why) -> Iterator[Key]:
-        """Yield what has a reason; of people and judges also what the filter leaves out."""
+        """Yield dispatches with a reason; for people and judges also some outside of the filter."""
         if why == "failed":
             failed = Term(field="verdict", any_of=("failed",))
             # Most of them wait: a few are enough at first.
@@ -339,7 +339,7 @@ class Queue:
             seen, size = seen + len(keys), min(2 * size, _PAGE)
 
     def _rows(self, keys: Sequence[Key]) -> list[DispatchRow]:
-        """Return those of some dispatches that meet the filter, in their order."""
+        """Return the dispatches that match the filter, in their order."""
         if not keys:
             return []
         rows = queries.dispatches_among(self._store, self._project, self._chosen, keys)
@@ -348,7 +348,7 @@ class Queue:
 
 
 def _batches(keys: Iterator[_One], size: int) -> Iterator[list[_One]]:
-    """Take some at a time: ``size`` at first, and more where these were not enough."""
+    """Yield batches: first of ``size``, then larger ones if that was not enough."""
     while some := list(islice(keys, size)):
         yield some
         size = min(2 * size, _PAGE)
@@ -388,10 +388,10 @@ def _hold(
 
 
 class _People(NamedTuple):
-    """What labels say together.
+    """A summary of labels.
 
-    How many each person gave, on what they differ, how far every two agree, and how many labels
-    the rubric does not have (any more).
+    It has how many labels each person gave, on which dispatches they disagree, how far every two
+    people agree, and how many labels the rubric does not have (or no longer has).
     """
 
     by: dict[str, int]
@@ -403,7 +403,7 @@ class _People(NamedTuple):
 class _Said:
     """The labels of a rubric: the first ``count`` ones, up to the number ``last``.
 
-    ``newest`` is the last label of all when they were read.
+    ``newest`` is the number of the last label in the store when they were read.
     """
 
     def __init__(self, count: int, last: int, labels: Labels, newest: int = 0) -> None:
@@ -411,7 +411,7 @@ class _Said:
         self._people: tuple[Terms, _People] | None = None
 
     def people(self, terms: Terms) -> _People:
-        """Return what they say together, worked out once for the answers of a rubric."""
+        """Return their summary, which is computed once for the answers of a rubric."""
         if self._people is None or self._people[0] != terms:
             self._people = terms, _people(self.labels, terms)
         return self._people[1]
@@ -421,15 +421,15 @@ _SAID: WeakKeyDictionary[Store, OrderedDict[tuple[int, frozenset[str]], _Said]] 
     WeakKeyDictionary()
 )
 _RUBRICS = 8
-"""Rubrics of which labels are kept in memory: some MB for 40,000 labels."""
+"""The number of rubrics whose labels are kept in memory: some MB for 40,000 labels."""
 _LOCK = threading.Lock()
 
 
 def _said(store: Store, connection: Connection, project: int, names: Iterable[str]) -> _Said:
-    """Return what each person said last of each dispatch, by a rubric under any of its names.
+    """Return each person's last label of each dispatch, by a rubric under any of its names.
 
-    Labels are only added, and a person who labels asks for all of them after each one: they are
-    kept, and what is new is read. Where others committed a lower number later (PostgreSQL gives
+    Labels are only added, and all of them are needed after each new one. So they are cached, and
+    only new ones are read. If another process committed a lower number later (PostgreSQL assigns
     numbers before a commit), all are read again.
     """
     key = project, frozenset(names)
@@ -467,7 +467,7 @@ def _said(store: Store, connection: Connection, project: int, names: Iterable[st
 def labels_of_dispatches(
     connection: Connection, project: int, evaluator: Judged, conversations: Iterable[int]
 ) -> dict[Key, dict[str, Given]]:
-    """Return what each person said last of each dispatch of some conversations, by a rubric."""
+    """Return each person's last label of each dispatch in some conversations, by a rubric."""
     query = select(label).where(
         label.c.project == project,
         label.c.rubric.in_(names_of(evaluator.shape)),
@@ -482,13 +482,13 @@ def labels_of_dispatches(
 
 
 def labels_of_dispatch(store: Store, project: int, evaluator: Judged, key: Key) -> dict[str, Given]:
-    """Return what each person said last of one dispatch, by a rubric."""
+    """Return each person's last label of one dispatch, by a rubric."""
     with store.read() as connection:
         return labels_of_dispatches(connection, project, evaluator, key[:1]).get(key, {})
 
 
 class Verdict(NamedTuple):
-    """What a judge said of a dispatch: a label of the rubric, or whether it passed, and why."""
+    """A judge's verdict on a dispatch: a label of the rubric, or whether it passed, and why."""
 
     evaluator: str
     said: str
@@ -498,7 +498,7 @@ class Verdict(NamedTuple):
 def verdicts_of_dispatch(
     store: Store, project: int, evaluator: Judged, key: Key, most: int = 4
 ) -> list[Verdict]:
-    """Return what judges said of one dispatch by a rubric, the last one first."""
+    """Return the verdicts of judges on one dispatch by a rubric, the last one first."""
     query = (
         select(score.c.evaluator, score.c.status, score.c.reason, score.c.details)
         .where(
@@ -523,7 +523,7 @@ def verdicts_of_dispatch(
 
 
 def labelled_rubrics(store: Store, project: int) -> dict[str, int]:
-    """Return the names of rubrics that people labelled by, each with how many labels there are."""
+    """Return the names of rubrics with labels of people, each with the number of labels."""
     query = select(label.c.rubric, func.count()).where(label.c.project == project)
     with store.read() as connection:
         rows = connection.execute(query.group_by(label.c.rubric).order_by(label.c.rubric))
@@ -549,10 +549,9 @@ def _in_sample(key: Key, share: float) -> bool:
 
 
 def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key], list[Key]]:
-    """Return on which dispatches judges differ, or one from what the record proves; and close ones.
+    """Return dispatches on which judges differ, from each other or the record; and close ones.
 
-    Close is what some samples, or judges of a panel, saw otherwise than the verdict. The newest
-    come first.
+    A verdict is close if some samples, or judges of a panel, differ from it. The newest come first.
     """
     types = set(names_of(evaluator.shape))
     with store.read() as connection:
@@ -560,7 +559,7 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
         wanted = [name for name, type_ in every.items() if type_ in types]
         if not wanted:
             return [], []
-        # Of others only what proves a fault says something.
+        # Other evaluators only matter if they prove a fault.
         others = [name for name, type_ in every.items() if type_ not in types]
         of_judges = [(name, status) for status in ("passed", "failed") for name in wanted]
         verdicts = [_newest_scores(project, *each) for each in of_judges]
@@ -612,7 +611,7 @@ def _newest_scores(
         .order_by(score.c.at.desc())
         .limit(_NEWEST)
     )
-    # SQLite takes no sorted part of a union without a query around it.
+    # SQLite accepts no sorted part of a union without a query around it.
     newest = query.subquery().c
     return select(*newest).where(*([newest.finding.is_not(None)] if proven else []))
 
@@ -624,9 +623,9 @@ def _is_close(details: str) -> bool:
 
 
 def _people(labels: Labels, terms: Terms) -> _People:
-    """Return what labels say together, in the words that ``baton calibrate`` compares.
+    """Return a summary of labels in the terms that ``baton calibrate`` compares.
 
-    These are the labels of the rubric, or passed and failed where people use them.
+    These are the labels of the rubric, or passed and failed if people use them.
     """
     counts = Counter(chain.from_iterable(labels.values()))
     # There are few different answers, and many labels.
@@ -661,7 +660,7 @@ def _people(labels: Labels, terms: Terms) -> _People:
 
 
 def opinion_of(value: str | float, terms: Terms) -> Opinion | None:
-    """Return what a label says; ``None`` for a number that is not on the scale (any more)."""
+    """Return the meaning of a label; ``None`` for a number that is not on the (current) scale."""
     try:
         return Opinion(label=value) if isinstance(value, str) else Opinion(score=terms.score(value))
     except ValueError:
