@@ -159,7 +159,7 @@ def test_blame_plays_the_step_again_and_refuses_an_agent_that_cannot_be_played(
     again = baton("blame", "--replay", "drops.py:desk", *change, "--repeat", "2")
     assert again.code == 0, again.err
     assert "played again 2 times (decision): it went wrong 2 times" in again.out
-    assert "with the change 0 times, it did what was recorded 2 times" in again.out
+    assert "with the change 0 times, it repeated the recording 2 times" in again.out
 
     refused = baton("blame", "--replay", "other.py:desk")
     assert refused.code == 2

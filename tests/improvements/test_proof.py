@@ -167,7 +167,7 @@ def test_another_evaluator_may_fall_silent_only_where_the_case_passes() -> None:
     assert prove(before, failing).outcome == "proven"
     decided = prove(before, silent_on(failing, TONE, 4), of_work=of_work)
     assert decided.outcome == "no proven gain"
-    assert decided.reason == "tone has no value any more on 4 of 24 cases"
+    assert decided.reason == "tone no longer has a value on 4 of 24 cases"
 
 
 def test_an_evaluator_of_the_whole_case_may_not_fall_silent_even_where_the_case_passes() -> None:
@@ -176,7 +176,7 @@ def test_an_evaluator_of_the_whole_case_may_not_fall_silent_even_where_the_case_
     passing = side([1] * 24, tone=[1] * 24)
     decided = prove(before, silent_on(passing, TONE, 12))
     assert decided.outcome == "no proven gain"
-    assert decided.reason == "tone has no value any more on 12 of 24 cases"
+    assert decided.reason == "tone no longer has a value on 12 of 24 cases"
 
 
 def test_cases_that_pass_by_a_judge_are_flattery_as_well() -> None:

@@ -1,4 +1,4 @@
-"""A finished evaluation that is not whole any more says so, exit code 3, with the cases it lost."""
+"""A finished evaluation that is no longer complete says so, with exit code 3 and the cases it lost."""
 
 from __future__ import annotations
 

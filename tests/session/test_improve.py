@@ -154,7 +154,7 @@ def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFix
     assert "cost of proposals: " in shown
     # Cases that somebody wrote have no recording, and nobody can know what an agent will ask.
     unknown = "unknown, as is what 30 cases without recorded tokens or costs will take\n"
-    ends = f"cost of agents: {unknown}cost of it all: unknown; `--max-cost` limits it\n"
+    ends = f"cost of agents: {unknown}total cost: unknown; `--max-cost` limits it\n"
     assert shown.endswith(ends)
     assert not (folder / ".baton").exists()
 

@@ -128,6 +128,6 @@ def _again(again: Again) -> str:
     if again.changed_failed is not None:
         lines.append(f"with the change {again.changed_failed} times")
     if again.same is not None:
-        lines.append(f"it did what was recorded {again.same} times")
+        lines.append(f"it repeated the recording {again.same} times")
     what = ", ".join(lines) or "the outcome is not recorded"
     return f"played again {counted(again.plays, 'time')} ({again.form}): {what}"

@@ -93,14 +93,14 @@ def _print(judge: DistilledJudge) -> None:
         Text(
             f"{one_line(str(judge.file), 200)}: trained on {counted(trained.verdicts, 'verdict')} "
             f"of {one_line(trained.judge, 80)}, "
-            f"{counted(trained.conversations, 'conversation')}; tried on "
-            f"{trained.apart} apart from those it was trained on"
+            f"{counted(trained.conversations, 'conversation')}; tested on "
+            f"{trained.apart} other than those it was trained on"
         )
     )
     console.print(
         Text(
-            f"it says what the judge says in {judge.agreement:.1%} of the trials (always the "
-            f"commonest label: {judge.usual:.1%})"
+            f"it agrees with the judge in {judge.agreement:.1%} of the trials (always giving "
+            f"the most frequent label: {judge.usual:.1%})"
         )
     )
     table = Table(box=None, pad_edge=False, header_style="dim")

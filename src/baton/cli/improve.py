@@ -433,7 +433,7 @@ def _estimate_of_plays(estimate: ImprovementEstimate) -> Iterator[str]:
     if agents.recorded:
         yield (
             f"agents: about {agents.input_tokens:,} + {agents.output_tokens:,} tokens in all plays,"
-            f" as recorded of {agents.recorded} of {counted(agents.cases, 'case')}"
+            f" as recorded in {agents.recorded} of {counted(agents.cases, 'case')}"
         )
     if agents.cost_usd is not None:
         yield f"cost of agents: at most {agents.cost_usd:.2f} USD"
@@ -446,6 +446,6 @@ def _estimate_of_plays(estimate: ImprovementEstimate) -> Iterator[str]:
         )
         yield f"cost of judges: {cost_at_most(judging.cost_usd, judging.model)}"
     if estimate.total_usd is None:
-        yield "cost of it all: unknown; `--max-cost` limits it"
+        yield "total cost: unknown; `--max-cost` limits it"
     else:
-        yield f"cost of it all: at most {estimate.total_usd:.2f} USD; `--max-cost` limits it"
+        yield f"total cost: at most {estimate.total_usd:.2f} USD; `--max-cost` limits it"

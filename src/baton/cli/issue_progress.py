@@ -43,7 +43,7 @@ def _investigation(result: Investigation) -> Iterator[str]:
         yield from _statement(rating.because, "    ")
     if result.removed:
         what = counted(result.removed, "statement")
-        yield f"  {what} left out: what they quote does not stand in the record"
+        yield f"  {what} left out: their quotes do not occur in the record"
 
 
 def _statement(statement: Statement, indent: str = "  ") -> Iterator[str]:

@@ -131,7 +131,7 @@ class _Sent(NamedTuple):
     new: list[Value]
     """Values that are neither in the request nor in anything the caller had."""
     has_source: Callable[[str], bool]
-    """Whether a word of the prompt is in a text that the caller had, the request apart."""
+    """Whether a word of the prompt is in a text that the caller had, other than the request."""
     received: Sequence[Piece]
     """The texts that the receiver was given, or wrote, as far as recorded."""
 
@@ -1051,8 +1051,8 @@ _LIMITS_WORK = re.compile(
 )
 
 
-# "To the gift card, not to the credit card": the gift card, which is copied, says all of it. "Not
-# before", "not more" and "not in Bairro Alto" say something else.
+# "To the gift card, not to the credit card": a copy with the gift card is complete. "Not before",
+# "not more" and "not in Bairro Alto" say something else.
 _CONTRAST = re.compile(
     r"""(?<!\W)\W{0,4}(?:and\ |but\ |und\ |et\ |y\ )?
         (?:(?:not|nicht|pas|no(?=\ (?:el|la|los|las)\b))

@@ -173,7 +173,7 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     """Return what proves that two agents did the same work, with the steps, or ``None``."""
     if not first.answer or _failed(first) or _parts(first.asked) != _parts(second.asked):
         return None
-    # "Do it" and "Done." say nothing of the work: each agent does its own.
+    # "Do it" and "Done." say nothing about the work: each agent does its own.
     says_what = read(first.asked).facts and read(first.answer).facts
     if says_what and (first.asked, first.answer) == (second.asked, second.answer):
         return "it was asked the same and answered the same", []

@@ -253,7 +253,7 @@ _INQUIRES = re.compile(
             |consultar|mirar|averiguar)\b)""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Who looks for another one, or does so again or because of something, may have read the result.
+# A caller that looks for another one, or again, or because of something, may have read the result.
 _FOLLOWS_UP = re.compile(
     r"""\b(?:next|then|also|others?|another|instead|again|once\ more|else|too|after|further|since
         |accordingly|therefore|because|so|now\ that|alternativ\w*|different|why|whether|if|cause\w*
@@ -276,7 +276,7 @@ _ASKS_MORE = re.compile(
         |(?:de|en|a)\ qué|(?:de|dans|à)\ quel(?:le)?s?)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What the next step needs, whose way the result has opened: "What name should the booking be
+# Details for the next step, which the result made possible: "What name should the booking be
 # under?"
 _OF_NEXT_STEP = re.compile(
     r"""\b(?:book\w*|reserv\w*|order\w*|buy\w*|pay\w*|charg\w*|deliver\w*|ship\w*|invoic\w*|card|iban
@@ -346,7 +346,7 @@ _IS_POLITE = re.compile(
 
 
 def only_polite(answer: str) -> bool:
-    """Return whether an answer holds nothing but courtesies: "Is there anything else?"."""
+    """Return whether an answer only has courtesies: "Is there anything else?"."""
     parts = _parts(answer)
     return bool(parts) and all(_IS_POLITE.fullmatch(part) for part in parts)
 
@@ -361,7 +361,7 @@ _THEN_I_CAN = re.compile(
 class Parts(NamedTuple):
     """The parts of an answer: announced work, details that are asked for, and all others.
 
-    Courtesies are none of them.
+    Courtesies are left out.
     """
 
     announced: list[str]
@@ -400,9 +400,10 @@ def _asks_details(part: str) -> bool:
 
 
 def finds_nothing(answer: str, result: str) -> list[str]:
-    """Return what an answer says of nothing found, if it says only this although a result has it.
+    """Return the parts of an answer that report nothing found, if the result has something.
 
-    It may ask for details besides, or be polite.
+    Nothing is returned if the answer says more than that, except questions for details and
+    courtesies.
     """
     parts = _parts(answer)
     found = [part for part in parts if _FINDS_NOTHING.fullmatch(part)]
@@ -422,9 +423,9 @@ _PARTS_OF_RESULT = re.compile(r"[^.!?;\n]+")
 
 
 def is_mainly_negative(result: str) -> bool:
-    """Return whether a result opens with a negation, or half of its sentences hold one.
+    """Return whether a result opens with a negation, or half of its sentences contain one.
 
-    "Three hotels were asked. All are full." is negative as a whole, a report with "no rate limit"
+    "Three hotels were asked. All are full." is negative as a whole; a report with "no rate limit"
     among its findings is not.
     """
     parts = [part for part in _PARTS_OF_RESULT.findall(result) if part.strip()]

@@ -316,7 +316,7 @@ def _stale(trace: Trace, row: Sequence[Dispatch]) -> Iterator[bool | None]:
 
 
 def _same_answer(trace: Trace, one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two equal calls are known to have got the same."""
+    """Return whether two equal calls are known to have got the same answer."""
     fields = ("arguments", "result")
     complete = all(known(trace, call, field) for call in (one, other) for field in fields)
     ended = all(call.status in ("ok", "failed", "refused") for call in (one, other))

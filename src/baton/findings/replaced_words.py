@@ -67,7 +67,7 @@ _WEEKDAY = re.compile(
     r"|(?<![一二两三四五六七每几])(?:周|星期|礼拜)(?P<chinese>[一二三四五六日天])(?![次天个])",
     re.IGNORECASE,
 )
-# Several days at once, which a text can give by any of them.
+# Several days at once: a text can name any of them instead.
 _SPANS = re.compile(
     r"\b(?:week-?ends?|weekdays?|wochenend\w*|werktag\w*|working days?|business days?|fin de semana"
     r"|jours ouvr\w+|days? off|holiday)\b",
@@ -238,7 +238,7 @@ _LANGUAGE = re.compile(
 
 
 def _languages(request: str, prompt: str) -> Iterator[Replaced]:
-    """Find another language to write in: a caller may have one of its own only in English."""
+    """Find another language to write in; another one is only allowed if it is English."""
     asked, said = (
         {_LANGUAGES[name] for name in re.findall(r"\w+", text.casefold()) if name in _LANGUAGES}
         for text in (request, prompt)

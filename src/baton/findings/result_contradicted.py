@@ -61,7 +61,7 @@ _WORKED_OUT = re.compile(
         |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Words of these by which a date is surely another one; who has to come "before" a date may say so.
+# The words among these that certainly name another date. "Before" does not: "come before 3 June".
 _ANOTHER = re.compile(
     r"""\b(?:normal\w*|usual\w*|last|next|previous\w*|earlier|later|former\w*|another|others?|again
         |suggest\w*|recommend\w*|propos\w*|instead|if|until|reminder|remind\w*|already)\b""",

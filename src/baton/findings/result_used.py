@@ -204,10 +204,10 @@ REGENERATED_BELOW = 0.2
 # It is unknown what a caller used that only answers "All booked.", so it has to state some facts
 # itself.
 TERSE = 3
-# Words of its own after which a caller that shows nothing of a result did not use it. More where it
-# was asked for a judgement, and in languages whose common words are known less well. Of 60 good
-# answers that were written to have no word of the result, 13 failed with 5 words, and one in fifty
-# does with these. About 7 % of good answers have no word of the result.
+# If a caller shares nothing with a result, this number of its own words proves that it did not use
+# the result. More if it was asked for a judgement, and in languages with less complete lists of
+# common words. 60 good answers were written without a word of the result: 13 failed with 5 words,
+# and one in fifty does with these numbers. About 7 % of good answers have no word of the result.
 WORDS = 6
 WORDS_OF_VERDICT = 9
 WORDS_ELSEWHERE = 2
@@ -547,7 +547,7 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
         or _only_asks_for_work(case, answer)
         or _finds_nothing(case, answer, result)
         or (
-            # After a transfer the receiver spoke to the user itself, and nothing need be added.
+            # After a transfer the receiver itself spoke to the user, so nothing has to be added.
             case.trip.dispatch.kind == "delegate"
             and only_polite(answer)
             and (_wants_facts(case.asked) or wants_verdict(case.asked))
@@ -586,10 +586,10 @@ def _only_asks_for_work(case: _Case, answer: str) -> bool:
     return _is_of_request(case, parts.announced)
 
 
-# Of most of its words: "I'll look up the rates of the parcel" announces the work that was
+# Most of the words count: "I'll look up the rates of the parcel" announces the work that was
 # requested, "I'll look up the warranty of the pump" may be the next step for a worn pump.
 def _is_of_request(case: _Case, parts: list[str]) -> bool:
-    """Return whether texts speak of what was requested, or of nothing by name."""
+    """Return whether texts are about the request, or name nothing."""
     words = [fact for part in parts for fact in read(part).facts]
     asked = read(case.asked)
     shared = [fact for fact in words if asked.holds(fact)]

@@ -314,7 +314,7 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
 def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
     """Grow trees on verdicts; those with an unknown label are left out.
 
-    Trees over facts and trees over all other numbers are grown apart, and each counts half.
+    Trees over facts and trees over all other numbers are grown separately, and each counts half.
     """
     own = [verdict for verdict in verdicts if verdict.label in labels]
     names = sorted({name for verdict in own for name in verdict.reading.numbers})

@@ -229,7 +229,7 @@ def _vanished(
             and (axis.name not in of_work or min(after[id_].values.get(CASES_PASSED) or [0.0]) < 1)
         ]
         if len(gone) > MOST_LOST * len(had):
-            return f"{axis} has no value any more on {len(gone)} of {counted(len(had), 'case')}"
+            return f"{axis} no longer has a value on {len(gone)} of {counted(len(had), 'case')}"
     return None
 
 

@@ -393,7 +393,7 @@ class RubricSearch:
         """Let the judge give its verdicts with a text on things that it has not judged with it.
 
         Raises:
-            JudgeError: no model answers any more; earlier answers are kept.
+            JudgeError: no model answers; earlier answers are kept.
         """
         text = self._candidates[number].text
         hash_ = hash_of({self._component: text})

@@ -616,7 +616,7 @@ class _Search:
         return "; ".join(faults) or self._leaks.fault(text)
 
     async def _ask(self, name: str, material: Material) -> Any:
-        """Ask a question of the strategy; raises StoppedError if no model answers any more."""
+        """Ask a question of the strategy; raises StoppedError if no model answers."""
         number = self._questions
         self._questions += 1
         kept = self._run.journal.proposal(self.component, number)

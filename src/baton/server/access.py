@@ -428,7 +428,7 @@ class Access:
             with self._lock:
                 self._callers.pop(key, None)
             message = "this API key is not valid, or it was revoked"
-            raise Denied(401, message, "baton serve keys list shows the keys that there are")
+            raise Denied(401, message, "baton serve keys list shows the existing keys")
         rights = frozenset[str]().union(*(_INCLUDES[each] for each in row["rights"].split(",")))
         caller = Caller(row["project"], row["name"], rights)
         if row["used"] is None or time.time() - row["used"] > _USED_STEP:

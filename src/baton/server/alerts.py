@@ -713,7 +713,7 @@ async def _send(addresses: Addresses, parcel: _Parcel) -> _Sent:
             return await _to_github(addresses.github, addresses.networks, parcel)
         hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
         if parcel.channel == "github" or hook is None:
-            return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
+            return _Sent(error=f"`alerts:` no longer has `{parcel.channel}`")
         body: Any = parcel.message
         if parcel.channel == "slack":
             again = f" {AGAIN}" if parcel.is_again else ""

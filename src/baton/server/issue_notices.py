@@ -381,7 +381,7 @@ async def _send(addresses: Addresses, spec: IssuesSpec, parcel: _Parcel) -> _Sen
             return await _to_linear(addresses, addresses.linear, spec, parcel)
         hook = addresses.webhook if parcel.channel == "webhook" else addresses.slack
         if parcel.channel in _WITH_ISSUES or hook is None:
-            return _Sent(error=f"`alerts:` has no `{parcel.channel}` any more")
+            return _Sent(error=f"`alerts:` no longer has `{parcel.channel}`")
         body: Any = parcel.values
         if parcel.channel == "slack":
             text = filled(spec.text, parcel.values, slack_text) if spec.text else None

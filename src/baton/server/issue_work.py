@@ -260,7 +260,7 @@ def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
             except (BodyGone, KeyError):
                 continue
     if not members:
-        raise InputError("none of its conversations is kept any more")
+        raise InputError("its conversations are no longer stored")
     inputs = {input_of(trace): place for place, (_, trace) in reversed([*enumerate(members)])}
     twins: dict[int, Trace] = {}
     for trace in _passing(store, taken.project, one.receiver):

@@ -21,7 +21,7 @@ from .store import Store
 
 _AT_ONCE = 500
 _SETTLED = 5.0
-"""Seconds after which no score with an earlier number comes any more; see `alerts`."""
+"""Seconds after which no score with an earlier number can appear; see `alerts`."""
 _LIMITS = Limits(timeout=10, attempts=1, delay=0)
 
 

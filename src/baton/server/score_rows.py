@@ -132,7 +132,7 @@ def replace_scores(
     """Let scores of a rule take the place of those that are otherwise; what is equal stays.
 
     ``current`` are its scores of this conversation that count. Of these, those that neither are
-    among the new ones nor in ``kept`` no longer count: the rule does not score that any more.
+    among the new ones nor in ``kept`` no longer count: the rule no longer scores that.
     With ``None`` all others are kept.
     """
     new: dict[Key, list[Row]] = defaultdict(list)

@@ -417,7 +417,7 @@ def _check_witnesses(options: Options, planned: Mapping[str, PlannedEvaluator], 
     for name in map(_evaluator_of, options.witnesses):
         if name == PASSED and options.judged:
             raise InputError(
-                f"{option('witness')}: whether a case passes hangs on the judge as well: name an "
+                f"{option('witness')}: whether a case passes depends on the judge, too: name an "
                 f"evaluator that asks nobody, or give {option('second_judge')}"
             )
         if name not in options.judged:

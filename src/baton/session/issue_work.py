@@ -332,7 +332,7 @@ def prove_kept(
     _refuse_changed(fix, {each.name: each.text for each in texts}, "investigate again")
     made = _made(issue, traced, (), None, PLAYED, BESIDE)
     if not made.members:
-        raise InputError("none of its conversations is kept any more with what was passed on")
+        raise InputError("its conversations, with what was passed on, are no longer stored")
     return _play(issue, fix, made, target, variant, REPEATS, options)[0]
 
 
@@ -371,7 +371,7 @@ def search_for_fix(
     component = _component_of(issue, begun, texts)
     made = _made(issue, traced, (), None, TRIED, TRIED)
     if not made.members:
-        raise InputError("none of its conversations is kept any more with what was passed on")
+        raise InputError("its conversations, with what was passed on, are no longer stored")
     cases = Dataset(made.cases, name=issue.key)
     with tempfile.TemporaryDirectory(prefix="baton-search-") as folder:
         judged_options = {

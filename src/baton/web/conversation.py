@@ -314,7 +314,7 @@ def _calibration(visit: Visit, type_: str) -> str:
     try:
         evaluator = evaluator_of(visit.state.live_settings(), visit.project, type_)
     except InputError:
-        return "its rubric is not known here any more"
+        return "its rubric is no longer known here"
     labels, same = agreement_with_people(visit.state.store, visit.caller.project, evaluator)
     if not labels:
         return "nothing that it judges has been labelled here yet"
@@ -329,7 +329,7 @@ def _text(visit: Visit) -> Response:
         return visit.json({"text": _question(visit, record, int(number))})
     text = text_at(record, at)
     if text is None:
-        raise Denied(404, "this text is not in the record any more", "load the page again")
+        raise Denied(404, "this text is no longer in the record", "load the page again")
     return visit.json({"text": text})
 
 
@@ -358,7 +358,7 @@ def _question(visit: Visit, record: Trace, score: int) -> str:
                     changed = f"The rubric is now version {request.version}; this is its question."
                     return f"{changed}\n\n{asked}"
                 return asked
-    return "The rule does not ask this any more, so its question is not known."
+    return "The rule no longer asks this, so its question is unknown."
 
 
 def _card(visit: Visit) -> Response:
@@ -371,7 +371,7 @@ def _facts(visit: Visit) -> Response:
 
 def _of_dispatch(made: Plain | None) -> Plain:
     if made is None:
-        raise Denied(404, "this dispatch is not in the record any more", "load the page again")
+        raise Denied(404, "this dispatch is no longer in the record", "load the page again")
     return made
 
 

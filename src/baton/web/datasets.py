@@ -313,7 +313,7 @@ def _shown(visit: Visit, name: str, case_id: str) -> dict[str, Any]:
     try:
         value, hash_ = folders(visit).case_value(name, case_id)
     except KeyError:
-        message = f"there is no case `{case_id[:200]}` any more"
+        message = f"there is no longer a case `{case_id[:200]}`"
         raise Denied(404, message, "load the list of cases again") from None
     return {"yaml": case_yaml(value), "form": form_of(value), "hash": hash_}
 
@@ -373,7 +373,7 @@ def _save(visit: Visit) -> Response:
     except ChangedMeanwhile as error:
         return _conflict(visit, error, current=_shown(visit, name, case_id))
     except KeyError:
-        message = f"there is no case `{case_id[:200]}` any more"
+        message = f"there is no longer a case `{case_id[:200]}`"
         raise Denied(404, message, "load the list of cases again") from None
 
 
@@ -391,7 +391,7 @@ def _remove(visit: Visit) -> Response:
     except ChangedMeanwhile as error:
         return _conflict(visit, error)
     except KeyError as error:
-        message = f"there is no case {error} any more"
+        message = f"there is no longer a case {error}"
         raise Denied(404, message, "load the list of cases again") from None
 
 

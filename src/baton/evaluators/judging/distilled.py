@@ -269,12 +269,12 @@ def limits_of(
 
     The trials of all labels are ranked together. This takes as many of the most certain ones as
     possible while the upper bound of their error (Clopper and Pearson, Biometrika 26 (1934),
-    one-sided) is at most ``max_error``. A limit for each label of its own would leave the rarer one
-    to the judge nearly always: it has fewer trials, and is harder to tell.
+    one-sided) is at most ``max_error``. With a separate limit for each label, nearly all answers
+    with a rarer label would be left to the judge: it has fewer trials, and is harder to recognise.
 
-    Two kinds of labels are left out: one whose trials could come out as well by chance, and one
-    for which the upper bound is above ``_TIMES`` the limit. ``ALPHA`` is shared among the numbers
-    of trials that are examined, and the sets of labels; for the bound of one label it is not.
+    Two kinds of labels are left out: one whose trials could come out as well by chance, and one for
+    which the upper bound is above ``_TIMES`` the limit. ``ALPHA`` is divided among the examined
+    numbers of trials and the sets of labels; for the bound of one label it is not divided.
     """
     ranked = sorted(trials, key=lambda each: -each.sure)
     # Every limit uses the same numbers, so a higher limit admits no fewer trials.

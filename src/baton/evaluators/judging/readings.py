@@ -1,4 +1,4 @@
-"""What a distilled judge knows of a subject: words, and numbers about sections and findings."""
+"""What a distilled judge knows about a subject: words, and numbers about sections and findings."""
 
 from __future__ import annotations
 
@@ -163,19 +163,20 @@ def _parts_of(text: str, terms: Sequence[str]) -> dict[str, frozenset[object]]:
 
 
 OF_FACTS = "facts "
-"""What the names of numbers start with that are about facts and statements. Trees over these and
-trees over all others err on different texts, so they are grown apart."""
+"""The prefix of the names of numbers about facts and statements. Trees over these and trees over
+all others are wrong on different texts, so they are grown separately."""
 
 
 def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
     """Return which facts of a section are in another one, and what kind of statement each is.
 
     Facts are compared as findings compare them: `half past six` is 18:30, `about 232,000` is
-    231,800, and `expiry` is near `expired`. For each two sections: how much the one has of what
-    only the other has. For each section: how much it has that no other has, which an answer had
-    from elsewhere. Statements are questions, promises, general remarks, denials and failures.
+    231,800, and `expiry` is near `expired`. For each two sections: how much of the one's content
+    the other one has, if no third section has it. For each section: how much it has that no other
+    section has, which comes from elsewhere. Statements are questions, promises, general remarks,
+    denials and failures.
     """
-    # Imported here, as in `evidence`: an evaluation without a distilled judge does without.
+    # Imported here, as in `evidence`: an evaluation without a distilled judge does not need it.
     from baton.findings.dispatch_completed import reports_failure
     from baton.findings.empty_answers import (
         denies_data,
@@ -203,7 +204,7 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
         numbers[f"new hard:{one}"] = math.log1p(len(hard))
         numbers[f"new words:{one}"] = math.log1p(len(new) - len(hard))
         for other in others:
-            # What a third section has as well comes up anyway: the request, in most answers.
+            # Content of a third section is repeated anyway: most answers repeat the request.
             own = [
                 (fact, other in held)
                 for fact, held in zip(facts, holders, strict=True)
@@ -252,7 +253,7 @@ def _body_of(text: str) -> str:
 
 
 def _said_in(text: str) -> str:
-    """Return what a section says that agents or users said, as one line."""
+    """Return the words of agents or users in a section, as one line."""
     found, is_said = [], False
     for line in text.split("\n"):
         if not line.startswith(INDENT):

@@ -68,11 +68,10 @@ def trace_view(
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its start, how many characters ``more`` it has, and where it is (``at``, see
-    :func:`text_at`). Of the tool calls after the first ``calls``, arguments and results are left
-    out (``cut``), and calls in a row that went well are one entry (``calls``). What of a result
-    came up again takes most of the time that a card takes; where a page asks for cards when they
-    are opened (:func:`card_view`), ``runs`` are enough. Times are seconds from the start of the
-    trace.
+    :func:`text_at`). After the first ``calls`` tool calls, arguments and results are left out
+    (``cut``), and successive calls without problems are one entry (``calls``). Finding the repeated
+    parts of a result takes most of the time for a card. If a page requests cards when they are
+    opened (:func:`card_view`), ``runs`` are enough. Times are seconds from the start of the trace.
     """
     with indexed(trace):
         drawn = _Drawn(trace, most, calls)
@@ -87,7 +86,7 @@ def trace_view(
 
 
 def text_at(trace: Trace, at: str) -> str | None:
-    """Return a text of a trace that a page cut, by its place; ``None`` if there is none."""
+    """Return a text of a trace that a page shortened, by its place; ``None`` if there is none."""
     id_, _, field = at.rpartition("/")
     for turn in trace.turns:
         steps = [step for run in turn.runs for step in run.steps]
@@ -345,7 +344,7 @@ class _Drawn:
 
 
 def _went_well(call: ToolCall) -> bool:
-    """Return whether there is nothing to say of a call but what it asked and got."""
+    """Return whether a call has nothing to show except its arguments and its result."""
     return call.status == "ok" and not (
         call.error or call.refused_by or call.stand_in or call.unknown
     )
