@@ -41,6 +41,11 @@ FIVE = (
     DESK / "wrong_specialist.session.json",
     ADK / "recordings" / "report_pipeline" / "report.session.json",
 )
+DEMO = (
+    *(DESK / f"{name}.sse" for name in ("refund", "weather_then_refund", "policy")),
+    DESK / "wrong_specialist.sse",
+    ADK / "recordings" / "report_pipeline" / "report.sse",
+)
 FILTERED = (
     "document.querySelector('.chip.failed').click(); LIST.evaluator.value = 'dispatch_routing';"
     " LIST.apply(); document.querySelector('#list .row').click();"
@@ -55,12 +60,18 @@ IDLE = re.compile(r"^baton_inbox_waiting 0$.*^baton_traces_due 0$", re.M | re.S)
 
 
 def shoot(
-    report: Path, image: Path, *, script: str = "1", dark: bool = False, height: int = 1000
+    report: Path,
+    image: Path,
+    *,
+    script: str = "1",
+    dark: bool = False,
+    width: int = 1280,
+    height: int = 1000,
 ) -> None:
     """Open a report, run a script in it, and save what is seen."""
     with (
         tempfile.TemporaryDirectory() as profile,
-        browser(Path(profile), (1280, height + 87)) as tab,
+        browser(Path(profile), (width, height + 87)) as tab,
     ):
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         tab.call("Emulation.setEmulatedMedia", features=[scheme])
@@ -78,6 +89,16 @@ def five(folder: Path) -> Path:
     words += ["--agents", str(ADK / "recordings" / "app_info.support_desk.json")]
     page = folder / "five.html"
     main(["score", *words, "--out", str(folder), "--html", str(page)])
+    return page
+
+
+def demo_report(folder: Path) -> Path:
+    """Score what `make demo` scores, for the README."""
+    os.chdir(ROOT)
+    page = folder / "demo.html"
+    words = ["--agents", str(ADK / "recordings" / "app_info.support_desk.json")]
+    words += ["--config", str(ADK / "baton.yaml"), "--html", str(page)]
+    main(["score", *map(str, DEMO), *words, "--out", str(folder)])
     return page
 
 
@@ -171,5 +192,6 @@ if __name__ == "__main__":
                 (folder := Path(work, shoot_some.__name__)).mkdir()
                 shoot_some(folder)
         if "report" in sys.argv or not sys.argv[1:]:
+            shoot(demo_report(Path(work)), IMAGES / "report.png", width=1200)
             shoot(five(Path(work)), IMAGES / "report-5.png", height=1260)
             shoot(many(Path(work)), IMAGES / "report-5000.png", script=FILTERED, dark=True)

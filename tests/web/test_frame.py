@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
+import zstandard
 
 from baton.web import rendering
 from baton.web.assets import Assets
@@ -42,6 +45,30 @@ def test_a_page_lets_no_script_run_but_those_of_the_server(address: str, path: s
     assert not re.search(r"<[^>]+\s(style|on\w+|hx-on[^=]*)\s*=", answer.text)
     (sheet,) = re.findall(r"<style[^>]*>", answer.text)
     assert sheet == f'<style nonce="{nonce}">'
+
+
+@pytest.mark.parametrize(
+    ("accepted", "packed"),
+    [
+        ("gzip, deflate, br, zstd", "zstd"),
+        ("gzip, deflate, zstd;q=0", "gzip"),
+        ("GZIP;q=0.5", "gzip"),
+        ("gzip;q=0.0, br", None),
+        ("", None),
+    ],
+)
+def test_a_page_is_packed_as_the_client_can_read_it(
+    address: str, accepted: str, packed: str | None
+) -> None:
+    asked = Request(f"{address}/conversations", headers={"Accept": "text/html"})
+    asked.add_header("Accept-Encoding", accepted)
+    with urlopen(asked, timeout=30) as answer:
+        assert answer.headers["Content-Encoding"] == packed
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        body = answer.read()
+    assert int(answer.headers["Content-Length"]) == len(body)
+    unpack = {"zstd": zstandard.decompress, "gzip": gzip.decompress, None: bytes}[packed]
+    assert unpack(body).endswith(b"</html>")
 
 
 def test_scripts_may_be_kept_for_good_and_are_fetched_again_when_they_change(address: str) -> None:

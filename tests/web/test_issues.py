@@ -223,7 +223,7 @@ def test_a_fix_is_played_where_that_is_allowed_and_the_page_says_why_it_is_not(d
         assert "Prove by replay" in visitor.get(f"/issues/{key}").text
         assert visitor.post(f"/issues/{key}/prove", {"agent": "other"}).status == 400
         assert visitor.post(f"/issues/{key}/prove", {"agent": "shop"}).status in (200, 303)
-        assert "It waits to be played" in visitor.get(f"/issues/{key}").text
+        assert "The replay is queued" in visitor.get(f"/issues/{key}").text
         visitor.csrf = "guessed"
         assert visitor.post(f"/issues/{key}/prove", {"agent": "shop"}).status == 403
     with day.write() as connection:

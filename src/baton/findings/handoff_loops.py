@@ -226,7 +226,7 @@ def same_calls(
             if not (asked_again and _same_answer(trace, last, step)):
                 # The next call is the same, but got a different answer: the run was waiting for a
                 # change (`red`, `red`, `red`, `green`), and it came.
-                if _too_many(row, least) and request(last) != request(step):
+                if len(row) >= least and _too_many(row, least) and request(last) != request(step):
                     yield row
                 row = []
         if step.dispatch is None and step.name not in ignored:
@@ -246,7 +246,8 @@ def _too_many(row: Sequence[ToolCall], least: int) -> bool:
 def _rows(marks: _Marks, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:
     row: list[Dispatch] = []
     for dispatch in sent:
-        if row and not (_same(row[-1], dispatch) and not _between(marks, row[-1], dispatch)):
+        # Most dispatches have something else in between, which is cheaper to check than words.
+        if row and (_between(marks, row[-1], dispatch) or not _same(row[-1], dispatch)):
             yield row
             row = []
         row.append(dispatch)
@@ -260,8 +261,9 @@ def _told(trace: Trace, row: Sequence[Dispatch]) -> bool:
 def _same(one: Dispatch, other: Dispatch) -> bool:
     # Three equal requests in one model answer are a vote or a sample, not a loop.
     together = one.group is not None and (one.group, one.from_run) == (other.group, other.from_run)
-    same = telling_words(one.prompt) == telling_words(other.prompt)
-    return same and one.context == other.context and not together
+    if together or one.context != other.context:
+        return False
+    return telling_words(one.prompt) == telling_words(other.prompt)
 
 
 class _Marks(NamedTuple):

@@ -233,8 +233,9 @@ def gaps(trace: Trace) -> Iterator[str]:
         names.update(f"dispatch.{name}" for d in turn.dispatches for name in d.unknown)
         for run in turn.runs:
             names.update(f"run.{name}" for name in run.unknown)
-            calls = (step for step in run.steps if isinstance(step, ToolCall))
-            names.update(f"tool_call.{name}" for call in calls for name in call.unknown)
+            for step in run.steps:
+                if isinstance(step, ToolCall) and step.unknown:
+                    names.update(f"tool_call.{name}" for name in step.unknown)
     if names:
         yield f"not recorded: {', '.join(sorted(names))}"
     for dropped in trace.dropped:

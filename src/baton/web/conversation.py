@@ -262,7 +262,7 @@ def _fitting(record: Trace) -> int:
             for step in run.steps:
                 if isinstance(step, Said):
                     contents.append(step.content)
-                elif isinstance(step, ToolCall) and calls < _CALLS:
+                elif calls < _CALLS and isinstance(step, ToolCall):
                     calls += 1
                     contents += [step.result, Content(data=step.arguments)]
         lengths += [len(each.plain()) for each in contents if each is not None]

@@ -9,12 +9,14 @@ from __future__ import annotations
 import gzip
 import hmac
 import logging
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 import msgspec
+import zstandard
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -51,6 +53,7 @@ HEADERS = {
 }
 _PACKED = 2000
 """Bytes from which an answer is packed."""
+_REFUSED = re.compile(r";\s*q\s*=\s*0(?:\.0*)?\s*$")
 _FORM = 2 << 20
 """Bytes of a form: a file of cases that is edited."""
 _JSON = "application/json"
@@ -337,10 +340,24 @@ def _with_headers(request: Request, response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     body = getattr(response, "body", b"")
-    accepted = request.headers.get("accept-encoding", "")
-    if len(body) >= _PACKED and "gzip" in accepted and "content-encoding" not in response.headers:
-        response.body = gzip.compress(body, 1, mtime=0)
-        response.headers["Content-Encoding"] = "gzip"
-        response.headers["Content-Length"] = str(len(response.body))
+    if len(body) >= _PACKED and "content-encoding" not in response.headers:
+        how, packed = _packed(body, request.headers.get("accept-encoding", ""))
+        if how:
+            response.body = packed
+            response.headers["Content-Encoding"] = how
+            response.headers["Content-Length"] = str(len(packed))
         response.headers["Vary"] = "Accept-Encoding"
     return response
+
+
+def _packed(body: bytes, accepted: str) -> tuple[str, bytes]:
+    """Return the best encoding that a client accepts, empty for none, and the body in it.
+
+    Chromium and Firefox accept zstd from loopback and over TLS. It takes a third of the time of
+    gzip at its lowest level, and half of the bytes.
+    """
+    listed = (each for each in accepted.split(",") if not _REFUSED.search(each))
+    names = {each.partition(";")[0].strip().lower() for each in listed}
+    if "zstd" in names:
+        return "zstd", zstandard.ZstdCompressor().compress(body)
+    return ("gzip", gzip.compress(body, 1, mtime=0)) if "gzip" in names else ("", body)

@@ -137,6 +137,8 @@ def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
 
 def _whole(value: Any) -> str:
     if isinstance(value, Content):
+        if value.text is not None and not value.parts:
+            return value.text
         text = value.text if value.text is not None else _pretty(value.data)
         attached = ", ".join(f"[{part.mime or part.type}]" for part in value.parts or ())
         return "\n".join(part for part in (text, attached) if part)
@@ -197,15 +199,22 @@ class _Drawn:
         steps = []
         short: list[ToolCall] = []
         for step in run.steps:
+            # Most steps of a long trace are calls that went well: those call no function here.
             if isinstance(step, ToolCall):
                 if step.dispatch is not None and step.dispatch in self.dispatches:
                     continue
-                if self.left == 0 and _went_well(step):
+                well = step.status == "ok" and not (
+                    step.error or step.refused_by or step.stand_in or step.unknown
+                )
+                if well and self.left == 0:
                     short.append(step)
                     continue
             if short:
                 steps.append(self.calls(short))
                 short = []
+            if isinstance(step, ToolCall):
+                steps.append(self.call(step, well))
+                continue
             plain = self.step(step)
             if isinstance(step, HandedOff):
                 placed.add(step.dispatch)
@@ -243,15 +252,13 @@ class _Drawn:
             return None
         return self.text(run.input, run.id, "input")
 
-    def step(self, step: Step) -> Plain:
+    def step(self, step: Said | HandedOff | GotBack) -> Plain:
         if isinstance(step, Said):
             text = self.text(step.content, step.id, "content") or "(nothing)"
             plain: Plain = {"type": "said", "id": step.id, "text": text}
             if step.thought:
                 plain["thought"] = True
             return self.dated(plain, step.at)
-        if isinstance(step, ToolCall):
-            return self.call(step)
         dispatch = self.dispatches.get(step.dispatch)
         if dispatch is None:
             return {"type": "lost", "id": step.id, "dispatch": step.dispatch}
@@ -287,8 +294,8 @@ class _Drawn:
             ],
         }
 
-    def call(self, step: ToolCall) -> Plain:
-        # Most steps of a long trace are calls that went well: what is seldom told is asked once.
+    def call(self, step: ToolCall, well: bool) -> Plain:
+        """Return a call; of one that went ``well`` there is nothing to say but its texts."""
         plain: Plain = {"id": step.id, "name": step.name}
         if self.left == 0:
             plain["cut"] = True  # which only a call is
@@ -304,7 +311,7 @@ class _Drawn:
             plain["at"] = round(step.at - self.zero, 3)
             if step.ended is not None:
                 plain["seconds"] = round(step.ended - step.at, 3)
-        if not _went_well(step):
+        if not well:
             plain |= told(
                 status=step.status if step.status != "ok" else None,
                 refused_by=step.refused_by,
@@ -343,19 +350,12 @@ class _Drawn:
         )
 
 
-def _went_well(call: ToolCall) -> bool:
-    """Return whether a call has nothing to show except its arguments and its result."""
-    return call.status == "ok" and not (
-        call.error or call.refused_by or call.stand_in or call.unknown
-    )
-
-
 def _times(trace: Trace) -> Iterator[float]:
     for turn in trace.turns:
         begun = [turn.started, *(run.started for run in turn.runs)]
         begun += [dispatch.started for dispatch in turn.dispatches]
+        begun += [step.at for run in turn.runs for step in run.steps]
         yield from (time for time in begun if time is not None)
-        yield from (step.at for run in turn.runs for step in run.steps if step.at is not None)
 
 
 def _cards(trace: Trace, most: int, cards: Cards) -> dict[str, Plain]:

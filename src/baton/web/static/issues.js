@@ -1,4 +1,4 @@
-// The page of an issue that is investigated, or whose fix is played, shows what comes of it by itself.
+// The page of an issue updates when its investigation, or the replay of its fix, is done.
 
 import "./app.js";
 
