@@ -265,7 +265,11 @@ def _fitting(record: Trace) -> int:
                 elif calls < _CALLS and isinstance(step, ToolCall):
                     calls += 1
                     contents += [step.result, Content(data=step.arguments)]
-        lengths += [len(each.plain()) for each in contents if each is not None]
+        lengths += [
+            len(each.plain() if each.text is None else each.text)
+            for each in contents
+            if each is not None
+        ]
     # Most texts are short: those are added up once.
     long = [n for n in lengths if n > _MOST[-1]]
     short = sum(lengths) - sum(long)

@@ -54,6 +54,13 @@ _PROVEN = 300
 """Dispatches of one trace whose facts are searched for: the work grows with their square."""
 _WORD = 160
 _BAD = ("failed", "refused", "unanswered")
+_STATED = (
+    ("sender", "from_agent"),
+    ("to", "to_agent"),
+    ("made_by", "from_run"),
+    *((name, name) for name in ("call", "description", "continues", "stand_in", "error", "unknown")),
+)
+"""Fields of a dispatch that are drawn as they are, unless empty: their names here and there."""
 
 
 def trace_view(
@@ -226,25 +233,41 @@ class _Drawn:
         if short:
             steps.append(self.calls(short))
         rest = [self.run(c, placed) for c in node.children if c.run.id not in shown]
-        placed.update(d.id for d in node.started_by)
-        arrived = [d for d in node.started_by if d.kind in ("sequence", "return")]
-        return told(
-            id=run.id,
-            agent=run.agent,
-            node=run.node if run.node != run.agent else None,
-            inside=" > ".join(run.inside),
-            model=run.model,
-            tokens=tokens_line(run.usage) if run.usage else None,
-            at=self.at(run.started),
-            seconds=_seconds(run.started, run.ended),
-            status=run.status,
-            error=run.error,
-            unknown=run.unknown,
-            arrivals=[self.dispatch(d) for d in arrived],
-            input=self.given(run, node.started_by),
-            steps=steps,
-            runs=rest,
-        )
+        arrived = []
+        for dispatch in node.started_by:
+            placed.add(dispatch.id)
+            if dispatch.kind in ("sequence", "return"):
+                arrived.append(self.dispatch(dispatch))
+        # A long trace has hundreds of runs, and most have few of these fields: `told` would take
+        # twice as long as looking at each.
+        made: Plain = {"id": run.id, "status": run.status}
+        if run.agent:
+            made["agent"] = run.agent
+        if run.node and run.node != run.agent:
+            made["node"] = run.node
+        if run.inside:
+            made["inside"] = " > ".join(run.inside)
+        if run.model:
+            made["model"] = run.model
+        if run.usage:
+            made["tokens"] = tokens_line(run.usage)
+        if run.started is not None:
+            self.dated(made, run.started)
+            if run.ended is not None:
+                made["seconds"] = round(run.ended - run.started, 3)
+        if run.error:
+            made["error"] = run.error
+        if run.unknown:
+            made["unknown"] = run.unknown
+        if arrived:
+            made["arrivals"] = arrived
+        if given := self.given(run, node.started_by):
+            made["input"] = given
+        if steps:
+            made["steps"] = steps
+        if rest:
+            made["runs"] = rest
+        return made
 
     def given(self, run: AgentRun, started_by: list[Dispatch]) -> str | Plain | None:
         """Return what a run was given if that is not what its sender said."""
@@ -322,32 +345,34 @@ class _Drawn:
         return plain
 
     def dispatch(self, dispatch: Dispatch) -> Plain:
-        tools = dispatch.tools_allowed
-        return told(
-            id=dispatch.id,
-            kind=dispatch.kind,
-            mode=dispatch.mode if dispatch.mode != "foreground" else None,
-            basis=dispatch.basis if dispatch.basis != "stated" else None,
-            sender=dispatch.from_agent,
-            made_by=dispatch.from_run,
-            to=dispatch.to_agent,
-            to_kind=dispatch.to_kind if dispatch.to_kind != "agent" else None,
-            call=dispatch.call,
-            prompt=self.text(dispatch.prompt, dispatch.id, "prompt"),
-            result=self.text(dispatch.result, dispatch.id, "result"),
-            description=dispatch.description,
-            context=_json(dispatch.context or None, self.most, f"{dispatch.id}/context"),
-            group=dispatch.group,
-            tools=", ".join(tools) if isinstance(tools, list) else tools,
-            cost=dollars(self.costs[dispatch.id]) if dispatch.id in self.costs else None,
-            continues=dispatch.continues,
-            stand_in=dispatch.stand_in,
-            status=dispatch.status,
-            error=dispatch.error,
-            at=self.at(dispatch.started),
-            seconds=_seconds(dispatch.started, dispatch.ended),
-            unknown=dispatch.unknown,
-        )
+        id_ = dispatch.id
+        made: Plain = {"id": id_, "kind": dispatch.kind, "status": dispatch.status}
+        for name, field in _STATED:  # as most fields are empty, which is cheaper than `told`
+            if value := getattr(dispatch, field):
+                made[name] = value
+        if dispatch.mode != "foreground":
+            made["mode"] = dispatch.mode
+        if dispatch.basis != "stated":
+            made["basis"] = dispatch.basis
+        if dispatch.to_kind != "agent":
+            made["to_kind"] = dispatch.to_kind
+        if prompt := self.text(dispatch.prompt, id_, "prompt"):
+            made["prompt"] = prompt
+        if result := self.text(dispatch.result, id_, "result"):
+            made["result"] = result
+        if dispatch.context:
+            made["context"] = _json(dispatch.context, self.most, f"{id_}/context")
+        if dispatch.group is not None:
+            made["group"] = dispatch.group
+        if tools := dispatch.tools_allowed:
+            made["tools"] = ", ".join(tools) if isinstance(tools, list) else tools
+        if id_ in self.costs:
+            made["cost"] = dollars(self.costs[id_])
+        if dispatch.started is not None:
+            self.dated(made, dispatch.started)
+            if dispatch.ended is not None:
+                made["seconds"] = round(dispatch.ended - dispatch.started, 3)
+        return made
 
 
 def _times(trace: Trace) -> Iterator[float]:
