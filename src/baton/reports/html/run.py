@@ -58,7 +58,8 @@ _STATED = (
     ("sender", "from_agent"),
     ("to", "to_agent"),
     ("made_by", "from_run"),
-    *((name, name) for name in ("call", "description", "continues", "stand_in", "error", "unknown")),
+    *((name, name) for name in ("call", "description", "continues", "stand_in", "error")),
+    ("unknown", "unknown"),
 )
 """Fields of a dispatch that are drawn as they are, unless empty: their names here and there."""
 
@@ -199,7 +200,8 @@ class _Drawn:
             loose=[self.dispatch(d) for d in turn.dispatches if d.id not in placed],
         )
 
-    def run(self, node: TreeNode, placed: set[str]) -> Plain:
+    def steps(self, node: TreeNode, placed: set[str]) -> tuple[list[Plain], set[str]]:
+        """Return the steps of a run, those of runs that it started in them, and these runs' ids."""
         run = node.run
         children = {id_: child for child in node.children for id_ in child.run.started_by}
         shown: set[str] = set()
@@ -232,6 +234,11 @@ class _Drawn:
             steps.append(plain)
         if short:
             steps.append(self.calls(short))
+        return steps, shown
+
+    def run(self, node: TreeNode, placed: set[str]) -> Plain:
+        run = node.run
+        steps, shown = self.steps(node, placed)
         rest = [self.run(c, placed) for c in node.children if c.run.id not in shown]
         arrived = []
         for dispatch in node.started_by:

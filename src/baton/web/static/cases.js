@@ -256,7 +256,7 @@ export class CasePanel {
         this.wide ? field("Agent", this.who) : null,
         field("Judge", this.judge),
         field("Concurrency", this.numbers.concurrency), field("Retries of errors", this.numbers.retries), field("Repeats", this.numbers.repeat)),
-      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "None chosen: what each case states is checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
+      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "If none is chosen, what each case states is checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
     for (const each of [...Object.values(this.numbers), this.judge, this.who]) each.addEventListener("change", () => this.summary());
     this.summary();
     return { node };
@@ -264,7 +264,7 @@ export class CasePanel {
 
   summary() {
     const names = this.picked();
-    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators by what the cases state"];
+    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators: those for what the cases state"];
     if (this.judge.value) parts.push(`judge ${this.judge.value}`);
     if (this.numbers.concurrency.value) parts.push(`${this.numbers.concurrency.value} at once`);
     if (this.numbers.retries.value) parts.push(`${this.numbers.retries.value} retries`);

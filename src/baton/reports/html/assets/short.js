@@ -8,6 +8,7 @@ const ROWS = 8; // rows of a table that are shown before "show all"
 export function shortPart(trace, about) {
   const short = trace.short || {};
   const edges = short.edges || [];
+  const agents = short.agents || [];
   const trouble = [short.failing && failingPart(short.failing, about), ...(short.loops || []).map((one) => loopPart(one, about))].filter(Boolean);
   return el(
     "section",
@@ -18,7 +19,7 @@ export function shortPart(trace, about) {
       "div",
       { class: "short-parts" },
       edges.length > 0 && part(about, "Who handed to whom", folded("Who handed to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
-      part(about, edges.length ? "Agents" : "One agent, no dispatch", folded("Agents", (short.agents || []).map(agentRow), ["", "runs", "tool calls", "tokens in + out"])),
+      part(about, edges.length || agents.length > 1 ? "Agents" : "One agent, no dispatch", folded("Agents", agents.map(agentRow), ["", "runs", "tool calls", "tokens in + out"])),
       short.branches && part(about, "Cost of the branches", branches(short.branches, about)),
     ),
   );
