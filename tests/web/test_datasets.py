@@ -156,7 +156,7 @@ def test_nothing_waits_for_a_file_that_takes_long_to_read(visitor: Visitor, tmp_
     (tmp_path / "cases" / "many.yaml").write_text("cases:\n" + many)
     name = "cases/many.yaml"
     assert "reading the file" in visitor.get("/datasets").text
-    assert "The file is large and being read" in visitor.get(f"/datasets/{name}").text
+    assert "The file is large and is being read" in visitor.get(f"/datasets/{name}").text
     assert looked(visitor, f"/data/datasets/cases?name={name}") == {"reading": True}
     form = {"name": name, "agent": "desk", "case": ["c7"], "evaluator": ["agent_chain"]}
     status, made = told(visitor, "/do/datasets/run", form)

@@ -264,7 +264,7 @@ export class CasePanel {
 
   summary() {
     const names = this.picked();
-    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators: those for what the cases state"];
+    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators for what cases state"];
     if (this.judge.value) parts.push(`judge ${this.judge.value}`);
     if (this.numbers.concurrency.value) parts.push(`${this.numbers.concurrency.value} at once`);
     if (this.numbers.retries.value) parts.push(`${this.numbers.retries.value} retries`);
