@@ -160,6 +160,7 @@ def test_a_copy_is_fetched_again_only_if_the_evaluation_changed(tmp_path: Path) 
         (["push", "one", "--out", "{missing}", "--server", "http://localhost"], "no --server"),
         (["push", "one", "--out", "elsewhere"], "is no address"),
         (["push", "{missing}", "--out", "{missing}"], "no evaluation"),
+        (["push", "{missing}"], "recordings at an address are read only by `baton score`"),
     ],
 )
 def test_a_wrong_address_is_one_clear_message(

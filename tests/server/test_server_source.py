@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.conftest import Baton
 
 import baton
 from baton.cli.app import main
@@ -169,3 +170,14 @@ def test_what_plays_cases_says_what_makes_them_of_conversations(
     for words in (["agents:reply", "server://localhost"], ["a:b", "--dataset", "server://h"]):
         assert main(["watch", *words]) == 2
         assert "`baton draft` makes cases from conversations" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["score", "show", "draft", "issues", "check", "view", "export"])
+def test_the_folder_of_a_store_is_refused_with_the_address_to_name(
+    store: Store, baton: Baton, tmp_path: Path, command: str
+) -> None:
+    more = ["-o", "spans.jsonl"] if command == "export" else []
+    outcome = baton(command, tmp_path / "server", *more)
+    assert outcome.code == 2
+    assert f"{tmp_path / 'server'}: is the store of a server" in outcome.err
+    assert "start it, and name server://localhost" in outcome.err

@@ -16,7 +16,7 @@ from baton.model import InputError, Problem
 from baton.readers.load import EMPTY, files_below, iter_traces, outside
 
 from .prepare import Note, PathLike, log_note
-from .recordings import recordings_in
+from .recordings import recordings_in, with_copies
 
 
 class Package(NamedTuple):
@@ -40,7 +40,7 @@ def pack(paths: Iterable[PathLike], note: Note = log_note) -> Iterator[Package]:
         InputError: a path that does not exist or holds nothing, or a link that leads out of a
             folder.
     """
-    for each in paths:
+    for each in with_copies(paths):
         path = Path(each)
         if not path.exists():
             raise InputError(Problem(file=str(path), message="no such file or folder"))

@@ -33,11 +33,13 @@ def with_copies(paths: Iterable[PathLike]) -> list[str]:
     Servers and local paths are not changed.
 
     Raises:
-        InputError: there is no evaluation at an address, or it cannot be fetched.
+        InputError: there is no evaluation at an address, it cannot be fetched, or a path is the
+            store of a server.
     """
-    return [
-        _copy(path) if _is_elsewhere(path) else path for path in (os.fspath(each) for each in paths)
-    ]
+    listed = [os.fspath(each) for each in paths]
+    for path in listed:
+        _refuse_store(path)
+    return [_copy(path) if _is_elsewhere(path) else path for path in listed]
 
 
 def local_sources(paths: Iterable[PathLike], note: Note) -> list[str]:
@@ -48,6 +50,21 @@ def local_sources(paths: Iterable[PathLike], note: Note) -> list[str]:
         ServerError: a server does not answer.
     """
     return [str(fetch(path, note)) if is_server(path) else path for path in with_copies(paths)]
+
+
+def _refuse_store(path: str) -> None:
+    """Raise InputError for the folder of a server, whose files only the server reads."""
+    folder = Path(path)
+    if not is_address(path) and all((folder / name).exists() for name in _STORE):
+        message = (
+            "is the store of a server, which only `baton serve` reads: start it, and name "
+            "server://localhost, or server://localhost/PROJECT, in place of this folder"
+        )
+        raise InputError(Problem(file=path, message=message))
+
+
+_STORE = ("inbox.db", "index.db")
+"""The databases in every SQLite store of a server; see ``baton.server.store``."""
 
 
 def _is_elsewhere(path: str) -> bool:
@@ -88,6 +105,7 @@ def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) 
                 read.append(path)
                 continue
             path = _copy(path)  # noqa: PLW2901 - from here on it is a folder
+        _refuse_store(path)
         folder = Path(path)
         if folder.suffix == ".py" and folder.is_file():
             message = (
