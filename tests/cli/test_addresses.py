@@ -146,6 +146,19 @@ def test_a_copy_is_fetched_again_only_if_the_evaluation_changed(tmp_path: Path) 
     assert evaluation_at(made) == made
 
 
+def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: Path) -> None:
+    made = played(tmp_path, "one")
+    gate = f"evaluators: [agent_chain]\ngate:\n  regression: {{baseline: 'file://{made}'}}\n"
+    (tmp_path / "baton.yaml").write_text(gate)
+    outcome = baton("score", made, "-d", "cases.yaml", "-c", "baton.yaml", "--json")
+    assert outcome.code == 1, outcome.err
+    rules = [each["rule"] for each in json.loads(outcome.out)["gate"]]
+    assert f"no regression from file://{made}" in rules
+    (tmp_path / "baton.yaml").write_text(gate.replace("/one", "/none"))
+    missing = baton("score", made, "-d", "cases.yaml", "-c", "baton.yaml")
+    assert (missing.code, "no evaluation: at such an address" in missing.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
