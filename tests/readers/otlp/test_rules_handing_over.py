@@ -68,7 +68,7 @@ def test_a_transfer_to_a_workflow_says_so() -> None:
         "gen_ai.transfer.target.name": "billing",
         "gen_ai.transfer.target.type": "workflow",
     })  # fmt: skip
-    dispatch = only(read(agent("front", model(), move)))
+    dispatch = only(read(agent("front", model(), move, model("Nobody takes it."))))
     assert (dispatch.to_kind, dispatch.status) == ("workflow", "unanswered")
 
 
@@ -245,7 +245,7 @@ def test_the_agent_that_gets_control_again_after_its_transfer_got_it_back() -> N
 
 
 def test_a_transfer_to_an_agent_that_never_starts_is_unanswered() -> None:
-    turn = read(agent("a", model(), tool("transfer_to_nobody")))
+    turn = read(agent("a", model(), tool("transfer_to_nobody"), model("Nobody is there.")))
     assert only(turn).status == "unanswered"
     assert only(turn).runs == []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +18,14 @@ from .steps import Action
 from .values import name_key, parsed, plain_name, same_name
 from .wire.trace_store import conversation_of
 
+# How frameworks answer a transfer that they do not carry out: "Error: transfer_to_king is not a
+# valid tool", "Agent 'cashier' not found in swarm", "Unknown tool: transfer_to_billing". Answers of
+# transfers that were carried out are "Transferred to billing" or `{"assistant": "billing"}`.
+_REFUSAL = re.compile(
+    r"(?i)^\W*(?:[a-z]\w*)?(?:error|exception|unknown|invalid|failed|denied|refused|ignor)"
+    r"|\bnot (?:a valid|valid|found|exist|available|allowed|permitted|carried)|\bno such\b"
+    r"|\b(?:cannot|could not|unable to|does not|do not)\b|\bignor(?:ed|ing)\b|\brejected\b"
+)
 # AutoGen's teams return control to the user by a hand-off to an agent of this name.
 _PEOPLE = frozenset({"user", "human"})
 """Names by which a transfer gives control to a person."""
@@ -197,15 +205,15 @@ class _Linker:
 
     def settle_lost(self) -> None:
         """Set the status of the transfers that did not arrive."""
-        beside: Counter[tuple[int, int | None]] = Counter(
-            (owner, action.batch)
-            for owner, actions in self._actions.items()
-            for action in actions
-            if action.mode == "transfer" and action.batch is not None
-        )
+        arrived = {
+            (id(transfer.sender), transfer.action.batch)
+            for place in self._places.values()
+            for transfer in place.arrived.values()
+            if transfer.action.batch is not None
+        }
         for place in self._places.values():
             for transfer in place.pending:
-                passed_over = beside[id(transfer.sender), transfer.action.batch] > 1
+                passed_over = (id(transfer.sender), transfer.action.batch) in arrived
                 _settle_lost(transfer, passed_over)
 
     def write_steps(self) -> None:
@@ -327,7 +335,8 @@ class _Linker:
                 self._builder.answer(dispatch, "failed", ended, result=result, error=own.error)
                 return
             self._builder.answer(dispatch, "completed", ended, result=result)
-            if result is None and (action.step is None or "result" in action.step.unknown):
+            hidden = action.step is None or "result" in action.step.unknown
+            if result is None and (hidden or (own is not None and "output" in own.unknown)):
                 dispatch.unknown.append("result")
 
     def _delegate_without_call(self, owner: RunSpans, run: RunSpans) -> Dispatch:
@@ -712,7 +721,11 @@ def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:
         if action.step is not None:
             action.step.status, action.step.refused_by = "refused", "runtime"
     elif only_written and action.answer is not None:
-        dispatch.status, dispatch.error = "refused", answer
+        went_on = transfer.sender.went_on_after(dispatch.started, transfer=True)
+        if went_on or action.answer.failed or _REFUSAL.search(answer or ""):
+            dispatch.status, dispatch.error = "refused", answer
+        else:  # the tool has returned, and its span is missing
+            dispatch.status = "unknown"
 
 
 def _waits(run: RunSpans, action: Action) -> bool:

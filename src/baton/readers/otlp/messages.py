@@ -56,6 +56,8 @@ _CALL_IDS = (*_IDS[1:], "id")
 _ODD_CALL = frozenset((*_INSIDE, *_NAMES[1:], *_IDS[1:], *_ARGUMENTS[1:], "tool_use"))
 """Keys that a call in OpenTelemetry's form does not have."""
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
+# Messages that are no JSON: an exporter has cut them off, so nobody wrote this text.
+_CUT = re.compile(r'\s*\[?\[?\s*\{\s*"(?:role|parts|messages)"\s*:\s*["\[{]')
 _HOSTED, _HOSTED_ANSWER = "_call", "_call_output"
 
 
@@ -322,6 +324,8 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     if isinstance(value, dict) and "role" not in value:
         value, role = _unwrapped(value, role)
     if isinstance(value, str):
+        if _CUT.match(value):
+            return [Message(role=role, hidden=True)]
         message = read_message(value, role)
         return [] if message is None else [message]
     items = value if isinstance(value, list) else [value]

@@ -54,6 +54,7 @@ from .runs import RunSpans, find_runs, in_start_order
 from .span import ERROR, Conversation, Event, Span
 from .steps import write_steps
 from .turns import whole_turns
+from .unproven import settle_unproven
 from .values import text
 from .wire.conversations import group
 from .wire.read import read_conversations
@@ -167,6 +168,7 @@ class _Reader:
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
         _finish(self.builder, turn, nodes, runs, self._torn)
+        settle_unproven(turn, runs, actions)
         self._contexts.add(turn, runs)
         for node in nodes:
             # Otherwise parents and children keep each other alive until the garbage collector
@@ -430,7 +432,12 @@ def _end(
     torn: bool,
 ) -> tuple[TurnStatus, str | None]:
     """Set how a turn ended; ``frames`` enclose its runs, of which ``last`` ended last."""
-    broken = [(node, says) for node, says in frames if node.span.status == ERROR]
+    # LangGraph also leaves a graph on purpose with the status ERROR, and then nothing has failed.
+    broken = [
+        (node, says)
+        for node, says in frames
+        if node.span.status == ERROR and (says.failed or says.graph is None)
+    ]
     failed = next(((n, says) for n, says in broken if _top(n) is _top(last.first)), None)
     if last.run.status == "failed":
         return "failed", last.run.error

@@ -33,6 +33,9 @@ _ROUNDS = ("autogen", "google-adk")
 """Frameworks that invoke an agent again for each round of its work."""
 
 
+_STRANDS = "strands"
+
+
 class RunSpans(msgspec.Struct, eq=False):
     """The spans of one agent run.
 
@@ -77,6 +80,22 @@ class RunSpans(msgspec.Struct, eq=False):
             texts.append(message.content.plain() if message.content is not None else "")
         texts.append(self.run.input.plain() if self.run.input is not None else "")
         return "\n".join(texts)
+
+    def went_on_after(self, at: float | None, *, transfer: bool) -> bool:
+        """Return whether the agent surely asked its model again after it passed work on.
+
+        A request proves nothing without a span of the agent, as it can be another agent's, or if it
+        is below a later span of the agent, which may have got control back. In Strands, an agent
+        says a last word before a transfer takes effect.
+        """
+        late = transfer and self.first.says.framework == _STRANDS
+        if at is None or not self.named or late:
+            return False
+        begun = [node for node in self.nodes if node.started <= at]
+        return any(
+            type(node.says) is ModelSpan and node.started >= at and node.in_agent in begun[-1:]
+            for node in self.owned
+        )
 
     def add(self, node: Node) -> None:
         """Add a span of the agent itself, or of what it did."""

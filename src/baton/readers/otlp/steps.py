@@ -17,6 +17,7 @@ from .runs import RunSpans
 from .values import name_key, same_name
 
 _ADK = "google-adk"
+_CLAUDE_CODE = "claude-code"
 _REFUSED = (
     "Tool execution was not approved.",
     "The tool call was denied.",
@@ -480,7 +481,9 @@ def _settle(action: Action) -> None:
         step.refused_by = "user" if decision == "refused" else None
     if step.arguments is None:
         step.unknown = ["arguments"]
-    unread = tool is None or (tool.result is None and tool.arguments is None)
+    # Claude Code's export has results of some tools only.
+    told = tool is not None and tool.arguments is not None and tool.framework != _CLAUDE_CODE
+    unread = tool is None or (tool.result is None and not told)
     if step.result is None and unread and not failed and step.status == "ok":
         step.unknown.append("result")
 

@@ -1,0 +1,40 @@
+"""Outcomes that spans do not prove, as samplers and crashes lose some of them."""
+
+from __future__ import annotations
+
+from baton.model import Turn
+
+from .dispatches import ActionsByRun
+from .runs import RunSpans
+
+
+def settle_unproven(turn: Turn, runs: list[RunSpans], actions: ActionsByRun) -> None:
+    """Set the status of dispatches to unknown if no span shows that they had no effect.
+
+    If an agent passes control on, and no other agent then has a span, these spans can be missing:
+    a sampler dropped them, or they are exported later. The same is true for a call of an agent that
+    has no answer. Only what follows shows that nothing came of it: the sender's model was asked
+    again, or of several transfers in one answer another one was carried out.
+    """
+    if turn.status != "completed":
+        return
+    open_ = {d.id: d for d in turn.dispatches if d.status == "unanswered"}
+    if not open_:
+        return
+    carried_out = {d.id for d in turn.dispatches if d.status == "completed"}
+    by_id = {run.run.id: run for run in runs}
+    made: dict[str, tuple[RunSpans | None, int | None]] = {}
+    beside: set[tuple[int, int]] = set()
+    for run in runs:
+        for action in actions[id(run)]:
+            id_ = action.step.dispatch if action.step is not None else None
+            if id_ in open_:
+                made[id_] = run, action.batch
+            elif id_ in carried_out and action.mode == "transfer" and action.batch is not None:
+                beside.add((id(run), action.batch))
+    for id_, dispatch in open_.items():
+        sender, batch = made.get(id_, (by_id.get(dispatch.from_run or ""), None))
+        if sender is None or dispatch.mode == "background" or (id(sender), batch) in beside:
+            continue
+        if not sender.went_on_after(dispatch.started, transfer=dispatch.kind == "transfer"):
+            dispatch.status = "unknown"
