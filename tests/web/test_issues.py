@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
+from shlex import split
 from typing import Any
 
 import pytest
 from msgspec import structs
 from sqlalchemy import update
+from tests.conftest import Baton
 from tests.server.stores import new_store
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
@@ -179,6 +182,21 @@ def test_members_of_an_issue_become_cases_that_it_links_to(sets: tuple[str, Path
     assert len(connect(address).issue(key).promotion.cases) == len(record_.promotion.cases)  # type: ignore[union-attr]
 
 
+def test_a_set_has_the_command_that_chooses_by_the_same_options(
+    sets: tuple[str, Path], baton: Baton
+) -> None:
+    address, _ = sets
+    given = "count=3&failing=1&seed=2&filter=to:refunds+depth:%3E%3D0&since=2020-01-31T12:00Z"
+    text = ask(f"{address}/collect?{given}").text
+    (command,) = re.findall(r'<code tabindex="0">(baton collect .*)</code>', text)
+    server = address.replace("http://", "server://")
+    chosen = ["--count", "3", "--filter", "to:refunds depth:>=0", "--since", "2020-01-31T12:00:00Z"]
+    words = ["collect", server, *chosen, "--failing", "--seed", "2", "-o", "cases/"]
+    assert split(unescape(command)) == ["baton", *words]
+    # It takes these options; the scores of this store are no evaluator's, so nothing has a verdict.
+    assert "none that matches the filters has a verdict" in baton(*words).err
+
+
 def test_a_set_is_shown_by_receiver_before_it_is_saved(sets: tuple[str, Path]) -> None:
     address, _ = sets
     text = ask(f"{address}/collect?count=40&failing=1").text
@@ -186,6 +204,7 @@ def test_a_set_is_shown_by_receiver_before_it_is_saved(sets: tuple[str, Path]) -
     assert 'href="/issues" aria-current="page"' in text
     assert text.count("<tr data-row>") == 4
     few = ask(f"{address}/collect?count=10")
+    assert "data-copy" not in few.text
     assert (few.status, "from 40 to 200" in few.text) == (400, True)
     assert ask(f"{address}/collect?count=40&filter=twoo:x").status == 400
 

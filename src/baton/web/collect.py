@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from shlex import join
 from typing import NamedTuple
 
 from starlette.responses import Response
@@ -19,6 +21,7 @@ from baton.model.subjects import FIELDS
 from baton.server.access import Denied
 from baton.server.collecting import FromStore, collect_stored
 from baton.server.issue_list import NoIssue, Progress, keep_progress, one_issue
+from baton.server.store import DEFAULT
 from baton.session.collect import cases_of, shortcomings
 
 from . import lists
@@ -134,6 +137,7 @@ def _page(visit: Visit) -> View:
         if collected is not None
         else [],
         "problem": problem,
+        "shell": _command(visit, asked) if chosen is not None else "",
         "periods": lists.PERIODS,
         "limits": (FEWEST, MOST, LEAST, round(GREEN * 100)),
         "may_save": may_save,
@@ -141,6 +145,25 @@ def _page(visit: Visit) -> View:
         "places": [each.name for each in folders(visit).places()] if may_save else [],
     }
     return View("collect.html", context, "Collect a test set", 400 if problem else 200)
+
+
+def _command(visit: Visit, asked: _Asked) -> str:
+    """Return the command that writes the cases of this selection."""
+    project = "" if visit.project == DEFAULT else f"/{visit.project}"
+    words = ["baton", "collect", f"server://{visit.request.url.netloc}{project}"]
+    words += ["--count", str(asked.size)]
+    if asked.issue is not None:
+        words += ["--issue", asked.issue]
+    if asked.filter:
+        words += ["--filter", asked.filter]
+    for term in lists.since_terms(asked.since, "started"):
+        since = datetime.fromtimestamp(term.bounds[0][0].number, UTC)
+        words += ["--since", since.isoformat(timespec="seconds").replace("+00:00", "Z")]
+    if asked.failing:
+        words.append("--failing")
+    if asked.seed:
+        words += ["--seed", str(asked.seed)]
+    return join([*words, "-o", "cases/"])
 
 
 def _sets(visit: Visit) -> list[str]:
