@@ -124,6 +124,13 @@ def test_edges_lead_to_conversations_and_nodes_to_agents(
         assert edge.text_content() is not None
         assert "88 %" in (edge.text_content() or "")
         assert "$3.50" in (edge.text_content() or "")
+        rows = page.locator("#agents tbody tr")
+        every = rows.count()
+        page.get_by_label("Filter agents by name").fill("REFUNDS")
+        assert rows.locator("visible=true").all_inner_texts() == [
+            text for text in rows.all_inner_texts() if "refunds" in text
+        ]
+        assert 0 < rows.locator("visible=true").count() < every
         page.locator("#graph a.graph-node", has_text="refunds").focus()
         page.keyboard.press("Enter")
         page.wait_for_url("**/agents/refunds*")

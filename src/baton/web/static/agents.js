@@ -172,11 +172,3 @@ if (place) {
     });
   } else place.append(el("p", { class: "empty" }, "No agent handed work to another in this period."));
 }
-
-for (const input of document.querySelectorAll("[data-rows-filter]")) {
-  const rows = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);
-  input.addEventListener("input", () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of rows) row.hidden = !words.every((word) => row.dataset.name.toLowerCase().includes(word));
-  });
-}

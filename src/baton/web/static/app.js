@@ -87,6 +87,15 @@ if (document.querySelector("[data-row], [data-rows]")) {
 }
 const search = document.querySelector("[data-search]");
 if (search) addKey("/", "Search or filter", () => search.focus());
+// A table of which the page has all rows is filtered by the words that they show.
+for (const input of document.querySelectorAll("[data-rows-filter]")) {
+  const all = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of all) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  });
+}
+
 for (const link of document.querySelectorAll("a[data-page-key]")) {
   addKey(link.dataset.pageKey, link.dataset.pageLabel || link.textContent, () => link.click());
 }

@@ -29,11 +29,3 @@ if (form) {
   count();
   document.addEventListener("htmx:after:swap", count);  // something may have got its results
 }
-
-for (const input of document.querySelectorAll("[data-rows-filter]")) {
-  const list = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);
-  input.addEventListener("input", () => {
-    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const row of list) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
-  });
-}
