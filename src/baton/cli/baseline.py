@@ -39,7 +39,7 @@ def baseline_command(
     act
         `set` saves an evaluation, `show` prints the saved one.
     evaluation
-        Folder or address of the evaluation to save; the newest one when left out.
+        Folder or address of the evaluation to save; by default the newest one.
     name
         Name of the baseline, or the path of its file.
     force

@@ -59,8 +59,7 @@ def collect_command(
     failing
         Only dispatches that fail.
     issue
-        Take failing dispatches only from this issue of `baton issues`, and passing ones beside
-        them.
+        Take failing dispatches only from this issue of `baton issues`, and add passing neighbours.
     seed
         Another seed gives another selection.
     form

@@ -36,7 +36,7 @@ def compare_command(
         Folder or address (s3://bucket/NAME) of an evaluation, or the name or file of a baseline;
         `default` when left out.
     after
-        Folder or address of the evaluation to judge; the newest one when left out.
+        Folder or address of the evaluation to judge; by default the newest one.
     confidence
         The confidence that a difference needs, across all axes.
     min_effect

@@ -39,8 +39,8 @@ def components_command(
     Parameters
     ----------
     target
-        A config (`baton.yaml` when left out) or an agent: module:function, a folder of ADK agents,
-        or the address of an ADK server.
+        A config (by default `baton.yaml`) or an agent: module:function, a folder of ADK agents, or
+        the address of an ADK server.
     show
         Print the whole text of this one, such as agent:desk.
     variant

@@ -41,7 +41,7 @@ def distill_command(
     rubric
         The rubric, by any of its names.
     evaluations
-        Evaluations that the judge has scored; all below `.baton/evaluations` when left out.
+        Evaluations that the judge has scored; by default all below `.baton/evaluations`.
     config
         A config with the rubric's options, and rubrics of your own.
     judge
@@ -55,7 +55,7 @@ def distill_command(
     json
         Print the figures as JSON.
     out
-        The file; RUBRIC.distilled.json beside the rubric, or here for one of Baton's.
+        The file; by default RUBRIC.distilled.json next to the rubric, or here for one of Baton's.
     """
     distilled = distill(
         rubric,

@@ -65,7 +65,7 @@ from .signals import note_ignored_interrupts
 @Parameter(name="*", group=MORE)
 @dataclass(frozen=True)
 class Running:
-    """How to run; what is given here goes before the config.
+    """How to run; this overrides the config.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def eval_command(
     Parameters
     ----------
     target
-        A config (`baton.yaml` when left out) or an agent, then datasets: files, folders, or
+        A config (by default `baton.yaml`) or an agent, then datasets: files, folders, or
         FILE:case1,case2. An agent is module:function, a folder of ADK agents, or the address of an
         ADK server.
     dataset
@@ -188,12 +188,12 @@ def eval_command(
     app
         The app of the server to talk to, if it has several.
     keyword
-        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
-        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
+        Only cases that match the expression: a word is part of the id or of a tag, with `and`,
+        `or`, `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
     filters
         Which cases: a glob over ids, tag:NAME or metadata.KEY=VALUE; all given have to match.
     limit
-        How many cases at most.
+        The maximum number of cases.
     print_detailed_results
         The same as --verbose, as ADK spells it.
     out

@@ -44,18 +44,19 @@ def export_command(
 ) -> int:
     """Write recordings as OpenTelemetry spans, and results as evaluation events of these.
 
-    Baton reads the spans again as the same record. The exit code is 3 when an endpoint did not
-    take everything.
+    Baton reads the spans again as the same record. The exit code is 3 if an endpoint did not accept
+    everything.
 
     Parameters
     ----------
     recordings
-        Files and folders with recorded traces; evaluation folders give their results, too. Of a
-        server (server://HOST/PROJECT?to=AGENT) conversations go to FILE.jsonl as they came.
+        Files and folders with recorded traces; evaluation folders also give their results.
+        Conversations of a server (server://HOST/PROJECT?to=AGENT) are written to FILE.jsonl as they
+        arrived.
     output
         The file to write: FILE.jsonl, FILE.json or FILE.pb.
     otlp
-        The address of an endpoint to send to, http://HOST:4318; `env` for that of
+        The address of an endpoint to send to, http://HOST:4318; `env` for
         OTEL_EXPORTER_OTLP_ENDPOINT with OTEL_EXPORTER_OTLP_HEADERS.
     parquet
         The folder to write tables of a server to: conversations, runs, dispatches and scores as
@@ -73,7 +74,7 @@ def export_command(
     headers_from
         The environment variable that has the headers to send, as NAME=VALUE,NAME=VALUE.
     encoding
-        What is sent to an endpoint: protobuf where its library is installed, else JSON.
+        What is sent to an endpoint; by default protobuf if its library is installed, else JSON.
     timeout
         Seconds to wait for an answer.
     retry_attempts

@@ -111,7 +111,7 @@ def suggest_from(*traces: str, output: Output = None) -> int:
     traces
         Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
     output
-        The file to write; printed when left out.
+        The file to write; by default it is printed.
     """
     text = suggest_policy(traces, output, note=note)
     if output is None:

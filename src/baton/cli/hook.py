@@ -51,7 +51,7 @@ def hook_command(
     server
         Of `push`: the address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
     project
-        Of `push`: the project to send to; of `guard`: that of the state on a server.
+        For `push`: the project to send to; for `guard`: the project of the state on a server.
     policy
         Of `guard`: the file of the policy.
     store

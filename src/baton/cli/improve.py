@@ -72,12 +72,12 @@ class Writing:
     Parameters
     ----------
     apply
-        Write the texts that are proven to be better into the files that hold the old ones. The old
-        files are kept in the improvement's folder.
+        Write the texts that are proven to be better into the files with the old ones. The old files
+        are kept in the improvement's folder.
     branch
         Commit these texts to a new git branch instead. No file changes, and nothing is pushed.
     html
-        Write one page with all of it to this file as well; it needs no network.
+        Also write one page with everything to this file; it needs no network.
     """
 
     apply: Flag = False
@@ -177,13 +177,13 @@ def improve_command(
     Parameters
     ----------
     words
-        A config (`baton.yaml` when left out) or an agent, as for `baton eval`, then cases or
+        A config (by default `baton.yaml`) or an agent, as for `baton eval`, then cases or
         recordings.
     config
         A config. With an agent, that one plays instead of the config's.
     agent
-        Change the instructions of this agent. When left out, those of the agents that failures
-        point to. May be given several times.
+        Change the instructions of this agent. By default, those of the agents that failures point
+        to. May be given several times.
     component
         Change this text, by its name in `baton components`. May be given several times.
     strategy
@@ -205,14 +205,14 @@ def improve_command(
     finished
         Show the improvement in this folder, or apply or commit it. Nothing is played or asked.
     dry_run
-        Only say how many plays, verdicts and requests it would take at most, and what these cost.
+        Only print the maximum number of plays, verdicts and requests, and their cost.
     resume
         Resume the improvement in this folder; finished work is not repeated.
     json
-        Print all of it as JSON.
+        Print everything as JSON.
     aim
-        What has to get better: an evaluator, or `cases passed`. When left out, the evaluator that
-        fails most at the agent.
+        The axis that has to improve: an evaluator, or `cases passed`. By default, the evaluator
+        that fails most at the agent.
     witness
         An evaluator that has to agree if a judge decides the aim. By default all that need no
         judge, and the second judge. May be given several times.
@@ -223,13 +223,13 @@ def improve_command(
         An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to those
         for what the cases expect. May be given several times.
     max_calls
-        The most plays, all texts together.
+        The maximum number of plays for all texts together.
     max_words
-        The longest text, in words; twice the old one, or 150 words more, when left out.
+        The maximum length of a text in words; by default twice the old one, or 150 words more.
     live_tools
         A tool that really runs. May be given several times.
     out
-        The folder that takes the improvement's own folder; .baton/improvements when left out.
+        Where to create the folder of the improvement; by default in .baton/improvements.
     show
         How many candidates of a component are printed.
     name

@@ -94,11 +94,11 @@ def issues_command(
     by
         Who sets the state.
     investigate
-        Have the model of --judge look at this issue, say what goes wrong, and propose a fix.
+        Let the model of --judge examine this issue, say what goes wrong, and propose a fix.
     prove
-        Play members of this issue and what passes beside them with its fix; needs --agent.
+        Play members of this issue and passing neighbours with its fix; needs --agent.
     promote
-        Make cases of this issue's members, and of what passes beside them; needs -o.
+        Make cases of this issue's members and of passing neighbours; needs -o.
     output
         The folder of cases that --promote adds to.
     agent
@@ -130,7 +130,7 @@ def issues_command(
     server
         Show the issues of the server at this address. The key is in `BATON_API_KEY`.
     project
-        The project on the server; that of the key, or `default`, when left out.
+        The project on the server; by default the project of the key, or `default`.
     evaluators
         An evaluator to score recordings with. May be given several times.
     config

@@ -88,11 +88,11 @@ def label_command(
     Parameters
     ----------
     evaluation
-        Folder or address of the evaluation; the newest one when left out.
+        Folder or address of the evaluation; by default the newest one.
     rubric
-        The rubric to label by; the one the evaluation was judged by when left out.
+        The rubric to label by; by default the one that the evaluation was judged by.
     labels
-        The file to write, one JSON object a line; what is in it is kept.
+        The file to write, one JSON object per line; existing lines are kept.
     by
         Who labels, if several people do.
     config

@@ -25,7 +25,7 @@ def list_command(*names: str) -> int:
     Parameters
     ----------
     names
-        Names of evaluators, providers, reporters or backends to explain; all when left out.
+        Names of evaluators, providers, reporters or backends to explain; by default all.
     """
     kinds = (
         ("evaluators", evaluator_entries()),

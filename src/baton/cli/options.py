@@ -108,8 +108,8 @@ class Redacting:
         Replace secrets in traces with tags, such as [key:9c1b]: keys of known forms, tokens,
         passwords, cookies. On unless the config says otherwise.
     redact_kind
-        Replace these, too: email, phone, card, iban, or personal for all four. May be given
-        several times.
+        Also replace these: email, phone, card, iban, or personal for all four. May be given several
+        times.
     """
 
     redact: bool | None = None
@@ -166,9 +166,9 @@ class Playing:
     Parameters
     ----------
     keyword
-        Only cases that the expression fits, as for `baton eval`.
+        Only cases that match the expression, as for `baton eval`.
     limit
-        How many cases at most.
+        The maximum number of cases.
     concurrency
         How many cases run at once, at most.
     timeout

@@ -35,7 +35,7 @@ def pull_command(
 ) -> int:
     """Fetch traces from a store into a file that Baton reads.
 
-    The exit code is 3 when there were none or not all came; those that came are in the file.
+    The exit code is 3 if there were none, or if some are missing; the file has those that arrived.
     Credentials come from the environment: `PHOENIX_API_KEY`, or `LANGFUSE_PUBLIC_KEY` and
     `LANGFUSE_SECRET_KEY`.
 
@@ -67,7 +67,7 @@ def pull_command(
     max_answer_mib
         The most MiB of one answer, decompressed.
     max_seconds
-        The most seconds for one whole answer, even if the store keeps sending.
+        The maximum seconds for one whole answer, even if the store keeps sending.
     max_pages
         The most pages of one listing.
     """

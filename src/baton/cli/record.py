@@ -32,7 +32,7 @@ def record_command(
     Parameters
     ----------
     command
-        The program and its arguments, after `--`. Baton's exit code is that of the program.
+        The program and its arguments, after `--`. Baton's exit code is the program's.
     output
         The file to add to; one with the time in its name, in .baton/recordings, by default.
     server

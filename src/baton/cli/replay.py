@@ -65,12 +65,12 @@ def replay_command(
     Parameters
     ----------
     words
-        A config (`baton.yaml` when left out) or an agent, as for `baton eval`, then recordings or
+        A config (by default `baton.yaml`) or an agent, as for `baton eval`, then recordings or
         cases.
     config
         A config. With an agent, that one plays instead of the config's.
     dispatch
-        Play only this dispatch of the recordings, by its id; TRACE/ID where several recordings have
+        Play only this dispatch of the recordings, by its id; TRACE/ID if several recordings have
         one with that id. May be given several times.
     form
         What is played: the `decision` of the sender, once more; the receiver with the same prompt
@@ -90,7 +90,7 @@ def replay_command(
         An evaluator to score with: NAME, or NAME:0.8 with its threshold; +NAME adds it to those
         for what the cases expect. May be given several times.
     json
-        Print all of it as JSON.
+        Print everything as JSON.
     show
         How many cases are printed.
     output

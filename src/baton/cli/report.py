@@ -56,10 +56,10 @@ def report_command(
     Parameters
     ----------
     evaluation
-        Folder of the evaluation, also at an address (s3://bucket/NAME) where fsspec is installed;
-        the newest one when left out. With --server, its number there.
+        Folder of the evaluation, also at an address (s3://bucket/NAME) if fsspec is installed; by
+        default the newest one. With --server, its number there.
     format
-        What to print or write; the suffix of a file determines it, too.
+        What to print or write; by default, the suffix of a file decides.
     output
         Write the report to this file, in place of printing it.
     traces

@@ -81,7 +81,7 @@ def show_rubric(
     trace
         Recorded traces, in any format Baton reads, or conversations of server://HOST/PROJECT.
     subject
-        The id of one dispatch, turn, run or tool call; all of them when left out.
+        The id of one dispatch, turn, run or tool call; by default all of them.
     dataset
         Cases that the traces belong to.
     agents
@@ -118,7 +118,7 @@ def ask_examples(
     Parameters
     ----------
     names
-        Rubrics to test, or their files; your own when left out.
+        Rubrics to test, or their files; by default your own.
     config
         A config, with a judge and rubrics of its own.
     rubrics
@@ -153,7 +153,7 @@ def keep_feedback(
     project: str | None = None,
     out: Path | None = None,
 ) -> int:
-    """Keep labels that contradict the judge, and failures that a proven fix confirms, as examples.
+    """Store labels that contradict the judge, and failures that a proven fix confirms, as examples.
 
     A judge is shown the nearest ones if the option `examples` of a rubric names the file.
 
@@ -172,7 +172,7 @@ def keep_feedback(
     project
         The project of the examples; they are shown only if the rubric's `project` is the same.
     out
-        The file; NAME.examples.jsonl beside the rubric, or here for one of Baton's.
+        The file; by default NAME.examples.jsonl next to the rubric, or here for one of Baton's.
     """
     kept = keep_examples(
         name,

@@ -64,7 +64,7 @@ def score_command(
     ----------
     traces
         Files and folders with recorded traces, in any format Baton reads; globs, and addresses
-        (s3://bucket/traces) where fsspec is installed. A dataset among them is taken as one.
+        (s3://bucket/traces) if fsspec is installed. A dataset among them is used as the dataset.
         server://HOST/PROJECT?to=AGENT are conversations of a server.
     dataset
         Cases: a file, a folder, or FILE:case1,case2. May be given several times.
@@ -75,11 +75,11 @@ def score_command(
         A config with evaluators, options and a dataset, or criteria of ADK (a test_config.json of
         any name); what is given here overrides it.
     keyword
-        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
-        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
+        Only cases that match the expression: a word is part of the id or of a tag, with `and`,
+        `or`, `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
     last_failed
         Only what did not pass in the last evaluation of recordings; its recordings are scored again
-        where none are named.
+        if none are named.
     out
         Where evaluations are stored: a folder, or an address (s3://bucket/evaluations) to which the
         folder is copied at the end.

@@ -29,14 +29,14 @@ def show_command(
     Parameters
     ----------
     files
-        Files and folders with recorded traces, in any format Baton reads; evaluation folders, too;
-        and conversations of a server: server://HOST/PROJECT?to=AGENT.
+        Files and folders with recorded traces, in any format that Baton reads; also evaluation
+        folders; and conversations of a server: server://HOST/PROJECT?to=AGENT.
     case
         Show the traces of this case only.
     turn
         Show this turn only; counts from 1.
     dispatch
-        Show this dispatch only, with what came before and after it.
+        Show only this dispatch, with what came before and after it.
     agents
         Agent definitions: an app-info answer of ADK, `.claude/agents`, or YAML with `agents:`.
     config

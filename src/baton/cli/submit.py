@@ -47,7 +47,7 @@ def submit_command(
     ----------
     targets
         Datasets and recordings; each is recognised by its content. An eval set of ADK is scored by
-        the `test_config.json` beside it, or by another one that is given here.
+        the `test_config.json` next to it, or by another one that is given here.
     server
         The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
         taken from `BATON_API_KEY`.

@@ -81,7 +81,7 @@ TABLE = {
     ),
     "convert": Verb(
         "score",
-        "Convert a dataset to another dialect, and list what is lost.",
+        "Convert a dataset to another dialect, and list losses.",
         (
             Example(
                 "baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json",
@@ -105,7 +105,7 @@ TABLE = {
     ),
     "score": Verb(
         "score",
-        "Score recorded traces, against a dataset where there is one.",
+        "Score recorded traces, with or without a dataset.",
         (
             Example(f"baton score {_DESK}/refund.sse", "by what the recording proves", 0),
             Example(
@@ -256,7 +256,7 @@ TABLE = {
     ),
     "serve": Verb(
         "live",
-        "Receive spans and logs of agents, keep them, and score them as they arrive.",
+        "Receive spans and logs of agents, store them, and score them as they arrive.",
         (
             Example("baton serve", "on port 4318 of this machine"),
             Example("baton serve server.yaml --db postgresql://baton@db/baton", "for a team"),
@@ -351,7 +351,7 @@ TABLE = {
     ),
     "guard": Verb(
         "protect",
-        "Check, test and suggest policies that hold agents to limits while they run.",
+        "Check, test and suggest policies that limit agents while they run.",
         (
             Example(
                 f"baton guard check examples/guard/policy.yaml {_DESK}",

@@ -37,8 +37,8 @@ def watch_command(
         A config, or criteria of ADK (a test_config.json of any name). With an agent, that one
         plays instead of the config's.
     keyword
-        Only cases that the expression fits: a word is part of the id or of a tag, with `and`, `or`,
-        `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
+        Only cases that match the expression: a word is part of the id or of a tag, with `and`,
+        `or`, `not`, parentheses, tag:NAME and metadata.KEY=VALUE.
     trust
         A folder whose baton.yaml and test_config.json may name code, although they were only found;
         remembered until they change. May be given several times.
