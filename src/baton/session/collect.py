@@ -161,7 +161,8 @@ def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> 
     share = collected.green / chosen if chosen else 0.0
     if chosen and not failing and not 0.6 <= share <= 0.7:
         side = "green" if share > 0.7 else "failing"
-        yield f"{share:.0%} are green, where 60 to 70 % are meant: there are too many {side} ones"
+        green = f"{100 * share:.0f} % are green"
+        yield f"{green}; a good set has 60 to 70 %: there are too many {side} ones"
     if collected.unscored:
         yield f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from"
     if collected.refused:
