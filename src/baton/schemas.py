@@ -23,9 +23,9 @@ from baton.server.settings import LimitSettings, Settings
 
 
 def _config() -> type[msgspec.Struct]:
-    """Return the shape of a config with all that `judge:` may hold.
+    """Return the structure of a config with all keys of `judge:`.
 
-    Loading takes that as plain data, as the command line may add to it.
+    Loading reads these as plain data, because the command line may add to them.
     """
     fields: list[tuple[str, Any, Any]] = [
         (field.name, field.type, field.default)
@@ -144,7 +144,7 @@ def schema_text(type_: Any) -> str:
 
 
 def _cleaned(value: Any) -> Any:
-    """Take the indentation off docstrings, which Python 3.13 does by itself."""
+    """Remove the indentation of docstrings, as Python 3.13 does by itself."""
     if isinstance(value, list):
         return [_cleaned(item) for item in value]
     if isinstance(value, dict):

@@ -235,7 +235,7 @@ class Shared:
         return choose_app(apps, case.session.app, self.options.app_name, self.options.agent_id)
 
     async def catalog(self, case: Case) -> Catalog:
-        """Return what the server and the config tell of the agents."""
+        """Return what the server and the config say about the agents."""
         path = f"/apps/{quote(await self.app(case), safe='')}/app-info"
         return {**await self._once.once(path, lambda: self._app_info(path)), **self._agents}
 
@@ -289,7 +289,7 @@ class HttpServer:
         self._http = client
 
     async def catalog(self, case: Case) -> Catalog:
-        """Return what the server and the config tell of the agents."""
+        """Return what the server and the config say about the agents."""
         return await self._shared.catalog(case)
 
     @asynccontextmanager

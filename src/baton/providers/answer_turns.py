@@ -35,9 +35,9 @@ _NOT_TOLD = (
 
 
 class StatedDispatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """A dispatch: ``to`` an agent, ``from`` another (left out: from the program).
+    """A dispatch: ``to`` an agent, ``from`` another one (by default from the program).
 
-    What is left out of ``prompt`` and ``result`` is unknown.
+    Without ``prompt`` or ``result``, they are unknown.
     """
 
     to: str
@@ -51,11 +51,10 @@ class StatedDispatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool) -> None:
     """Add dispatches, each to the first run of its receiver that nothing has started yet.
 
-    Where the runs are not stated, senders and receivers are names and no more.
+    If runs are not stated, senders and receivers are only names.
 
     Raises:
-        ProviderError: the sender of one is none of the turn's agents, or the receiver is the one
-            that opens the turn.
+        ProviderError: a sender is not one of the turn's agents, or the receiver opens the turn.
     """
     for number, one in enumerate(stated, 1):
         untold = [name for name in ("prompt", "result") if getattr(one, name) is msgspec.UNSET]
@@ -78,12 +77,12 @@ def add_dispatches(turn: Turn, stated: list[StatedDispatch], *, runs_told: bool)
 
 
 def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
-    """Tie a dispatch to the run that made it and the one that it started.
+    """Link a dispatch with the run that made it and the run that it started.
 
-    That is the first free run of the receiver, and the last of the sender before it.
+    It started the first free run of the receiver; the last run of the sender before that made it.
     """
     runs = turn.runs
-    first = 0  # the program's, which comes before everything that it starts
+    first = 0  # the program's dispatch, which comes before everything that it starts
     if dispatch.from_agent is not None:
         senders = [place for place, run in enumerate(runs) if run.agent == dispatch.from_agent]
         if not senders:
@@ -143,7 +142,7 @@ class StatedCall(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The stated turn; left-out fields are unknown, empty ones are known.
 
-    ``structured`` is the structured output beside a text; ``output`` alone may be either.
+    ``structured`` is the structured output in addition to a text; ``output`` alone may be either.
     """
 
     output: Any = msgspec.UNSET
@@ -156,7 +155,7 @@ class StatedTurn(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Stated(NamedTuple):
-    """A turn, what all its agents used together, and what has no place in the turn."""
+    """A turn, the usage of all its agents, and values without a place in the turn."""
 
     turn: Turn
     usage: Usage | None
@@ -282,7 +281,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     turn.runs = [AgentRun(id=f"{id_}-run{n}", agent=name) for n, name in enumerate(names or (), 1)]
     calls_told = said.tool_calls is not msgspec.UNSET
     if said.tool_calls or said.usage or (calls_told and names is None):
-        # Known calls, or known to be none.
+        # The calls are known, even if there are none.
         turn.runs = turn.runs or [AgentRun(id=f"{id_}-run1", agent="main", unknown=["agent"])]
     if names is None and not calls_told:
         turn.unknown.append("runs")

@@ -1,4 +1,4 @@
-"""What paths (JSONPath, RFC 9535) find in an answer, as a turn; what no path states is unknown."""
+"""Converts an answer to a turn by paths (JSONPath, RFC 9535); values without a path are unknown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _END = b"[DONE]"  # how some end a stream
 
 
 class Document(NamedTuple):
-    """What came, as far as it could be read; ``trouble`` says why there may be more."""
+    """The readable part of an answer; ``trouble`` says why there may be more."""
 
     value: Any
     trouble: str | None = None
@@ -51,7 +51,7 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
     events: list[Any] = []
     for number, piece in enumerate(pieces, 1):
         try:
-            # The name of an event, if it has one, is put beside what it holds.
+            # The name of an event, if it has one, is added to its data.
             value = msgspec.json.decode(piece.data)
             if piece.name is None:
                 events.append(value)
@@ -75,7 +75,7 @@ class _Piece(NamedTuple):
 
 
 def _sse(data: bytes) -> Iterator[_Piece]:
-    """Yield the events of a stream; one that has no data says nothing."""
+    """Yield the events of a stream that have data."""
     pieces: list[bytes] = []
     name = None
     for line in [*data.splitlines(), b""]:
@@ -114,7 +114,7 @@ class Path:
             raise InputError(Problem(path=option, message=message)) from None
 
     def all(self, document: Any) -> list[Any]:
-        """Return all that matches, in order; what is null is left out, as it says nothing.
+        """Return all matches in order, except null.
 
         Raises:
             ProviderError: the document is nested too deep to be searched.
@@ -122,7 +122,7 @@ class Path:
         return [value for value in self._values(self._query, document) if value is not None]
 
     def one(self, document: Any) -> Any:
-        """Return the only match, which may be null, or ``UNSET`` when there is none.
+        """Return the only match, which may be null, or ``UNSET`` if there is none.
 
         Raises:
             ProviderError: there are several.
@@ -135,7 +135,7 @@ class Path:
         return values[0] if values else msgspec.UNSET
 
     def word(self, document: Any) -> str | int | float | None:
-        """Return the only match, which is text or a number; ``None`` when there is nothing.
+        """Return the only match, which is a text or a number; ``None`` if there is none.
 
         Raises:
             ProviderError: it is anything else.
@@ -148,14 +148,14 @@ class Path:
         return value
 
     def needed(self, document: Any) -> str:
-        """Return the text that has to be there; raises ProviderError when it is not."""
+        """Return a required text; raises ProviderError if it is missing."""
         text = self.word(document)
         if text is None:
             raise self.nothing(document)
         return str(text)
 
     def has_place(self, document: Any) -> bool:
-        """Return whether there is at least a list or an object that a match could stand in."""
+        """Return whether there is at least a list or an object that could contain a match."""
         from jsonpath_rfc9535 import JSONPathQuery
 
         outer = self._query.segments[:-1]
@@ -163,7 +163,7 @@ class Path:
         return any(isinstance(value, list | dict) for value in around)
 
     def nothing(self, document: Any) -> ProviderError:
-        """Describe that nothing matches, and what came."""
+        """Describe that nothing matches, and what arrived."""
         return ProviderError(f"{self} matches nothing in what came: {short(document)}")
 
     def _values(self, query: JSONPathQuery, document: Any) -> list[Any]:
@@ -180,7 +180,7 @@ class Path:
 
 
 def optional(option: str, text: str | None) -> Path | None:
-    """Compile what may be left out."""
+    """Compile an optional path."""
     return None if text is None else Path(option, text)
 
 
@@ -198,7 +198,7 @@ _KINDS = get_args(Kind)
 
 
 class Paths:
-    """All paths of a config, compiled; raises InputError for one that is none."""
+    """All paths of a config, compiled; raises InputError for an invalid one."""
 
     def __init__(self, options: HttpOptions) -> None:
         self.answer = optional("answer", options.answer)
@@ -219,7 +219,7 @@ class Paths:
 
 
 class _Group(NamedTuple):
-    """Where things of one kind stand, and the paths of their parts."""
+    """The path of objects of one kind, and the paths of their parts."""
 
     path: Path
     parts: dict[str, Path]
@@ -240,7 +240,7 @@ class _Group(NamedTuple):
         return cls(Path(f"{option}.path", given.path), parts, kind, given.absent)
 
     def matches(self, document: Any) -> list[Any] | msgspec.UnsetType:
-        """Return what there is, or ``UNSET`` where it was not recorded."""
+        """Return the values, or ``UNSET`` if they were not recorded."""
         values = self.path.all(document)
         if values or self.absent == "none" or self.path.has_place(document):
             return values
@@ -248,7 +248,7 @@ class _Group(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What an answer says: a turn, and what a function could not say of one."""
+    """The content of an answer: a turn, and data that the answer of a function cannot have."""
 
     said: StatedTurn
     text: str | None
@@ -257,10 +257,10 @@ class Reading(NamedTuple):
 
 
 def read_answer(document: Any, paths: Paths, *, whole: bool = True) -> Reading:
-    """Read an answer; one that is not ``whole`` may lack anything.
+    """Read an answer; an incomplete one (not ``whole``) may lack anything.
 
     Raises:
-        ProviderError: something is not if it has to be, or is of the wrong kind.
+        ProviderError: a required value is missing, or a value has the wrong type.
     """
     error = error_in(document, paths)
     needed = whole and error is None
@@ -337,7 +337,7 @@ def _owners(
 
 
 def error_in(document: Any, paths: Paths) -> str | None:
-    """Return what an answer calls an error; nothing, false and empty text are none."""
+    """Return the error in an answer; nothing, false and an empty text are no error."""
     errors = paths.error.all(document) if paths.error else []
     values = [value for value in errors if value not in (False, "", [], {})]
     texts = [value if isinstance(value, str) else short(value) for value in values]
@@ -345,7 +345,7 @@ def error_in(document: Any, paths: Paths) -> str | None:
 
 
 def _answer(document: Any, path: Path) -> Any:
-    """Return the texts of all matches in one, as a stream gives them piece by piece."""
+    """Return the joined texts of all matches, because a stream sends them piece by piece."""
     matches = path.all(document)
     if len(matches) == 1 or not matches:
         return matches[0] if matches else msgspec.UNSET
@@ -411,7 +411,7 @@ def _fault(match: Any, parts: dict[str, Path]) -> str | None:
 
 
 def _decoded(text: str) -> Any:
-    """Return the object that a text holds as JSON, as some write arguments; else the text."""
+    """Return the object in a text of JSON, as some write arguments; else the text."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):

@@ -1,7 +1,7 @@
 """Texts of agents that Baton cannot reach itself: files that a config names.
 
-A server, or a program with a store of prompts of its own, is told what is changed: by a header, in
-the request, in the environment, or by a function that is given the texts.
+A server, or a program with its own store of prompts, gets the changed texts: in a header, in the
+request, in the environment, or through a function.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .base import PromptsOptions, Surroundings
 from .functions import worded
 
 ENVIRONMENT = "environment"
-"""What `prompts_to:` says of a program that reads its environment by itself."""
+"""The value of `prompts_to:` for a program that reads the environment itself."""
 
 
 class Prompts:
-    """The texts of `prompts:`, and those of them that are changed.
+    """The texts of `prompts:`, and which of them are changed.
 
-    ``are_taken`` tells whether `prompts_to` says who takes them.
+    ``are_taken``: `prompts_to` names who gets the changed texts.
 
     Raises:
-        InputError: a file that cannot be read, or what names no component.
+        InputError: a file cannot be read, or a name is not a component's.
     """
 
     def __init__(self, options: PromptsOptions, around: Surroundings) -> None:
@@ -57,10 +57,10 @@ class Prompts:
                 raise InputError(Problem(path="prompts", message=f"no component `{name}`; {hint}"))
 
     def check(self, *, of_server: bool = False) -> None:
-        """Raise InputError for what has no effect.
+        """Raise InputError for options without effect.
 
-        That is `prompts_to` without `prompts:`, and the environment of a server, which is set up
-        by whoever starts it.
+        These are `prompts_to` without `prompts:`, and the environment of a server, which belongs to
+        the person who starts it.
         """
         if of_server:
             self._refuse_others()
@@ -73,13 +73,13 @@ class Prompts:
             )
 
     def as_header(self) -> dict[str, str]:
-        """Return the header with what is changed; empty if a function of the user's takes it."""
+        """Return the header with the changed texts; empty if a function of the user gets them."""
         if not self.changed or self._function is not None:
             return {}
         return {components.HEADER: components.to_header(self.changed)}
 
     def known(self, kind: str) -> dict[str, str]:
-        """Return the texts, as they are; raises ProviderError if there are none."""
+        """Return the current texts; raises ProviderError if there are none."""
         if not self.texts:
             raise ProviderError(
                 f"`{kind}` does not know the texts of its agents: name their files by `prompts:`"
@@ -89,8 +89,8 @@ class Prompts:
     def begin(self, texts: Mapping[str, str]) -> None:
         """Make changed texts available to programs that this process loads from now on.
 
-        It asks for them by ``baton.prompts.get``. What it starts finds them in the environment, and
-        the user's function gets those of `prompts:`.
+        Programs read them with ``baton.prompts.get``. Processes that they start find them in the
+        environment, and the user's function gets those of `prompts:`.
 
         Raises:
             InputError: they are too long for the environment, or the function raised.
@@ -117,7 +117,7 @@ class Prompts:
 
 
 _LONGEST = 120_000
-"""Bytes. Linux takes 128 KiB for one variable; a longer one keeps processes from being started."""
+"""Bytes. Linux accepts 128 KiB for one variable; with a longer one, no process can be started."""
 
 
 def read_text(name: str, file: str, folder: Path = Path()) -> str:

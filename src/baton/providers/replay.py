@@ -1,4 +1,4 @@
-"""``replay``: recorded traces stand for live agents."""
+"""``replay``: recorded traces in place of live agents."""
 
 from __future__ import annotations
 

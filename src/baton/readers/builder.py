@@ -87,21 +87,21 @@ def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str
     return None
 
 
-# How an error says that there is no agent of a name: "Agent billing not found in the agent tree" of
-# ADK. "billing: connection refused" names the agent as well, which may well exist.
+# Errors for an agent that does not exist: "Agent billing not found in the agent tree" of ADK.
+# "billing: connection refused" also names the agent, which probably exists.
 _NO_AGENT = (
     r"(?i)not found|no such|unknown|not exist|cannot find|could not find|invalid|not a valid"
 )
 
 
-# The same where the source does not tell which agent was meant.
+# The same if the source does not name the intended agent.
 _NO_SUCH_AGENT = r"(?i)\bagent\b[^.\n]{0,80}(?:not found|not exist)|no such agent"
 
 
 def _says_there_is_none(error: str, dispatch: Dispatch) -> bool:
     if "to_agent" in dispatch.unknown:
         return re.search(_NO_SUCH_AGENT, error) is not None
-    # By its name, or by that of the tool that leads to it: "Tool not found: transfer_to_billing".
+    # By its name, or by the name of the tool for it: "Tool not found: transfer_to_billing".
     name = rf"(?<!\w)(?:transfer_to_|handoff_to_)?{re.escape(dispatch.to_agent)}(?!\w)"
     named = re.search(name, error)
     return named is not None and re.search(_NO_AGENT, error) is not None
@@ -110,9 +110,9 @@ def _says_there_is_none(error: str, dispatch: Dispatch) -> bool:
 class TraceBuilder:
     """Builds the turns of one trace.
 
-    ``catalog`` holds the user's definitions of agents, which say what tools a dispatch allows;
-    ``None`` for a source that the reader asks itself. ``handed_off`` and ``got_back`` are what
-    generated ids of these steps start with.
+    ``catalog`` has the user's definitions of agents, with the tools that a dispatch allows;
+    ``None`` if the reader handles them itself. ``handed_off`` and ``got_back`` are prefixes of the
+    generated ids of these steps.
     """
 
     def __init__(
@@ -154,9 +154,9 @@ class TraceBuilder:
         at: float | None,
         call: ToolCall | None = None,
     ) -> Dispatch:
-        """Add a dispatch, unanswered so far; without a sender the program or user made it.
+        """Add an unanswered dispatch; without a sender, the program or the user made it.
 
-        The call that makes it, if one does, is linked with it.
+        If a call makes it, both are linked.
         """
         dispatch = Dispatch(
             id=self.new_id("dispatch"),
@@ -182,7 +182,7 @@ class TraceBuilder:
     def start(self, dispatch: Dispatch, run: AgentRun) -> None:
         """Record that a dispatch started a run; a run where several branches join has several.
 
-        Only a delegate waits for an answer: any other dispatch is completed with that.
+        Only a delegate waits for an answer: any other dispatch is then completed.
         """
         dispatch.runs.append(run.id)
         run.started_by.append(dispatch.id)
@@ -190,9 +190,9 @@ class TraceBuilder:
             dispatch.status, dispatch.error = "completed", None
 
     def unseen_run(self, turn: Turn, dispatch: Dispatch, given: Content | None = None) -> AgentRun:
-        """Add the run of an agent of which only the call and its answer are seen.
+        """Add the run of an agent that is only known from its call and answer.
 
-        It ends as its dispatch does, also when the answer is noted later. ``given`` is its input.
+        It ends like its dispatch, even if the answer is recorded later. ``given`` is its input.
         """
         missing = [] if given is not None else ["input"]
         run = self.run(
@@ -270,18 +270,18 @@ class TraceBuilder:
                     dispatch.status, dispatch.error = "refused" if refused else "failed", why
 
     def handed_off(self, dispatch: Dispatch) -> HandedOff:
-        """Return the step that says that the sender handed work over."""
+        """Return the step of the sender that hands work over."""
         id_ = self.new_id(self._handed_off)
         return HandedOff(id=id_, dispatch=dispatch.id, at=dispatch.started)
 
     def got_back(self, dispatch: Dispatch, at: float | None) -> GotBack:
-        """Return the step that says that the answer reached the run that waits for it."""
+        """Return the step in which the answer reaches the waiting run."""
         return GotBack(id=self.new_id(self._got_back), dispatch=dispatch.id, at=at)
 
     def may_reach(self, agent: str, targets: Mapping[str, list[str]]) -> None:
-        """Record the agents that the tools of one may hand work to, as their definitions list them.
+        """Record which agents an agent's tools can hand work to, by the definitions of the tools.
 
-        Definitions may change from request to request: what one of them lists, exists.
+        Definitions may change from request to request: an agent that one of them lists exists.
         """
         for tool, names in targets.items():
             known = self._targets.setdefault(agent, {})
@@ -290,11 +290,11 @@ class TraceBuilder:
                 known[tool] = list(dict.fromkeys([*before, *names]))
 
     def attributes(self) -> dict[str, Any]:
-        """Return the attributes of the trace that were noted on the way."""
+        """Return the attributes of the trace that were recorded so far."""
         return {TARGETS: self._targets} if self._targets else {}
 
     def next_group(self, turn: Turn) -> int:
-        """Return a number for dispatches that are issued together."""
+        """Return a new number for dispatches that are issued together."""
         return max((dispatch.group or 0 for dispatch in turn.dispatches), default=0) + 1
 
     def number_together(self, turn: Turn, dispatches: list[Dispatch]) -> None:
@@ -348,9 +348,9 @@ def _end_as(run: AgentRun, dispatch: Dispatch) -> None:
 class Timeline:
     """The steps of a run while it is read: hand-offs and answers are inserted at their places.
 
-    What was said and called stays as it is, and what comes between is kept beside it until
-    ``steps`` puts it all together. A place is the number of a step that was said or called, from 1,
-    after which something stands; 0 is the start.
+    Texts and calls stay unchanged, and steps between them are stored separately until ``steps``
+    merges all. A place is the number of a text or call, from 1, after which something is inserted;
+    0 is the start.
     """
 
     def __init__(self, written: list[Step]) -> None:
@@ -369,7 +369,7 @@ class Timeline:
             self._latest.append(latest)
 
     def last(self) -> Step | None:
-        """Return the step that stands last so far."""
+        """Return the last step so far."""
         after = self._after[-1]
         return after[-1] if after else self._written[-1] if self._written else None
 
@@ -384,9 +384,10 @@ class Timeline:
         self._handed_off_at[step.dispatch] = place
 
     def got_back(self, step: GotBack) -> None:
-        """Put an answer where its time belongs, or before what was said next; never too early.
+        """Insert an answer by its time, at the latest before the next text; never too early.
 
-        A clock that is behind may put an answer before its hand-off: then it follows that.
+        With a clock that is behind, an answer may seem to be before its hand-off: then it follows
+        it.
         """
         sent = self._handed_off_at[step.dispatch]
         if step.at is not None:

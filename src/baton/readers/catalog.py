@@ -17,7 +17,7 @@ from baton.model import AgentCard, InputError
 Catalog = dict[str, AgentCard]
 
 SHARES_HISTORY = {"default": True, "none": False}
-"""What ``include_contents`` of an ADK agent says."""
+"""The values of ``include_contents`` of an ADK agent."""
 
 _ROOT = re.compile(rb'"root(AgentName|_agent_name)"')
 _AGENT_TOOL_SCHEMA = {
@@ -34,7 +34,7 @@ class CatalogFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def is_app_info(value: Any) -> bool:
-    """Return whether it is an answer of an ADK server's ``/apps/{app}/app-info``."""
+    """Return whether it is a response of an ADK server's ``/apps/{app}/app-info``."""
     return (
         isinstance(value, dict)
         and isinstance(value.get("agents"), dict)
@@ -45,8 +45,8 @@ def is_app_info(value: Any) -> bool:
 def app_info_catalog(value: dict[str, Any]) -> Catalog:
     """Read an app-info answer.
 
-    ADK lists LLM agents only: workflow agents, and all below them, are left out of it. The
-    agent behind an AgentTool stands among the tools, told by its bare ``request`` schema.
+    ADK only lists LLM agents: workflow agents, and all agents below them, are missing. The agent
+    behind an AgentTool is among the tools, and is recognised by its plain ``request`` schema.
     """
     catalog: Catalog = {}
     for name, info in value["agents"].items():

@@ -2,8 +2,8 @@
 
 A message names its speaker. ``Orchestrator (-> WebSurfer)`` hands work to an agent, whose next
 message is its answer; ``Orchestrator (thought)`` has no receiver. In a group chat each speaker
-follows the one before, and nothing shows what chose it. Steps have the places of their messages in
-their ids (``m4`` is the fifth), by which labels of such runs point at them.
+follows the previous one, and nothing shows why. Ids of steps have the positions of their messages
+(``m4`` is the fifth), and labels of such runs refer to these.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .registry import FileFormat
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """One message; who spoke is its ``name``, or else its ``role``."""
+    """One message; the speaker is its ``name``, else its ``role``."""
 
     content: str | list[str | dict[str, Any]] | None = None
     role: str | None = None
@@ -46,7 +46,7 @@ class Message(msgspec.Struct, kw_only=True):
 
 
 class FailedRun(msgspec.Struct, kw_only=True):
-    """A run of Who&When; what people said of its failure belongs to its attributes."""
+    """A run of Who&When; people's opinions about its failure belong to its attributes."""
 
     history: list[Message]
     question: str = ""
@@ -79,7 +79,7 @@ class _Spoken(NamedTuple):
 
 _ROLE = re.compile(r"(?P<agent>.+?) \((?:-> (?P<to>.+)|(?P<aside>.+))\)\Z")
 _PEOPLE = frozenset({"human", "user"})
-# What runs the code of a group chat's messages has no model, and says its result.
+# The executor of code in a group chat's messages has no model, and says the result of the code.
 _OF_ONE_AGENT = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _SIGNS_OFF = frozenset({"TERMINATE", ""})
 
@@ -98,7 +98,7 @@ def _read_failed_run(document: Document, source: Source, _: Catalog, id_: str) -
 def _read_messages(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
     messages = document.decode(list[Message])
     if {message.role for message in messages} <= _OF_ONE_AGENT:
-        # The form of the OpenAI API is that of one agent, unless several say their names.
+        # The format of the OpenAI API has one agent, unless several have names.
         names = {each.name for each in messages if each.role == "assistant" and each.name}
         if len(names) < 2:
             return
@@ -186,7 +186,7 @@ def _spoken(place: int, message: Message) -> _Spoken:
 
 
 def _content(message: Message) -> Content:
-    """Return what a message says: of several parts the texts, a line each, and what is attached."""
+    """Return the content of a message: the texts of its parts, one per line, and attachments."""
     if not isinstance(message.content, list):
         return Content(text=message.content or "")
     texts: list[str] = []
@@ -205,7 +205,7 @@ def _content(message: Message) -> Content:
 
 
 def _is_of_program(message: Message) -> bool:
-    """Return whether a message is an instruction or tool result, which no agent says."""
+    """Return whether a message is an instruction or tool result, and not from an agent."""
     if message.tool_call_id is not None:
         return True
     return message.role in ("system", "developer") and message.name is None
@@ -226,7 +226,7 @@ def _begun(
     elif before is None:
         run.input, run.unknown = turn.input, list(turn.unknown)
     else:
-        # The next speaker of a group chat: only the order of the messages says so.
+        # The next speaker of a group chat is known only from the order of the messages.
         dispatch = Dispatch(
             id=f"dispatch{spoken.place}",
             kind="sequence",
@@ -251,8 +251,8 @@ def _handed_over(turn: Turn, run: AgentRun, spoken: _Spoken, step: str) -> Dispa
         from_agent=run.agent,
         to_agent=spoken.to or "",
         prompt=spoken.content,
-        # Logs of Magentic-One lack some answers, and have some behind the next message: what has
-        # none is unknown to be unanswered.
+        # Logs of Magentic-One lack some answers, and have some after the next message: without an
+        # answer, it is unknown whether there was none.
         status="unknown",
         depth=1,
         unknown=["status", "result", "runs"],

@@ -1,4 +1,4 @@
-"""Baton's own record as JSON, and the traces that an evaluation folder keeps."""
+"""Baton's own record as JSON, and the traces in an evaluation folder."""
 
 from __future__ import annotations
 
@@ -55,13 +55,12 @@ class _Body(msgspec.Struct, kw_only=True):
 def read_bodies(file: Path, source: Source) -> Iterator[Trace]:
     """Yield the traces of a folder, in the order they were written.
 
-    ``file`` is its ``bodies.jsonl``; definitions of agents stand in the header, once for all. Of a
-    case that was played again, the last trace counts. Traces of later repeats say so in their
-    attributes (``repeat``, from 1). Those whose scores alone are here, as the trace is elsewhere,
-    are passed over.
+    ``file`` is its ``bodies.jsonl``; the header has the definitions of agents. If a case was played
+    again, the last trace counts. Traces of later repeats have their number in the attributes
+    (``repeat``, from 1). Results whose trace is elsewhere are skipped.
 
     Raises:
-        InputError: the folder is none or, at the end, damaged, with the cases that are lost.
+        InputError: it is not such a folder; or, at the end, it is damaged, with the lost cases.
     """
     folder = file.parent
     place = place_of(folder)

@@ -1,4 +1,4 @@
-"""One recorded file to traces: detects its type from the content, and chooses its reader."""
+"""Converts one recorded file to traces: detects its type by its content, and selects its reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .otlp.wire.sniff import is_otlp
 from .registry import format_of, formats
 
 Kind = str
-"""The name of a format: one of those below, or of a module with `FORMATS`."""
+"""The name of a format: one of those below, or one of a module with `FORMATS`."""
 
 FRAMEWORKS: dict[Kind, str | None] = {
     "record": None,
@@ -57,7 +57,7 @@ _SIGNS: list[tuple[frozenset[str], Kind]] = [
     (frozenset({"type", "node_results", "accumulated_usage"}), "strands-result"),
 ]
 
-# Claude tells a stream from a session file by the spelling of its keys.
+# The spelling of Claude's keys distinguishes a stream from a session file.
 _SPELT_SIGNS: list[tuple[frozenset[str], Kind]] = [
     (frozenset({"hook_event_name", "session_id"}), "claude-hooks"),
     (frozenset({"type", "sessionId"}), "claude-session"),
@@ -85,7 +85,7 @@ _CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
 
 
 class LineRange:
-    """The lines that begin from ``start`` up to ``end`` in a file; ``count`` is how many came."""
+    """The lines that begin between ``start`` and ``end`` in a file; ``count`` is their number."""
 
     def __init__(self, path: Path, start: int, end: int) -> None:
         self._path, self._start, self._end = path, start, end
@@ -106,8 +106,8 @@ class LineRange:
 class FileReader:
     """Reads the traces of one file.
 
-    A trace that names itself nowhere gets the file's name, without suffixes, for an id. ``name``
-    is that name where ``path`` leads to a copy.
+    A trace without an id gets the file's name, without suffixes, as its id. ``name`` is that name
+    if ``path`` is a copy.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class FileReader:
         self._stem = self._name.split(".")[0]
 
     def traces(self) -> Iterator[Trace]:
-        """Yield the traces; nothing when the file is readable but holds none.
+        """Yield the traces; nothing if the file is readable but has none.
 
         Raises:
             InputError: the file cannot be read, is broken, or has errors.
@@ -166,7 +166,7 @@ class FileReader:
     def can_be_cut(self) -> bool:
         """Return whether each line is read separately.
 
-        That of an evaluation is not: a later one may stand for it.
+        Lines of an evaluation are not: a later line may replace an earlier one.
         """
         if self._is_bodies():
             return False
@@ -195,7 +195,7 @@ class FileReader:
     def _claude(self, kind: Kind) -> Iterator[Trace]:
         """Read a session of Claude with the files around it, or the messages of a stream.
 
-        What hooks were told holds nothing that these do not hold.
+        Files of hooks are not read: they have no further content.
         """
         from .claude.reader import read_session_file, read_stream_file
 
@@ -223,7 +223,7 @@ class FileReader:
         )
 
     def _read_all(self, pieces: Iterable[tuple[Document, Kind | None]]) -> Iterator[Trace]:
-        """Read all pieces; a broken one does not stop the others and is said at the end."""
+        """Read all pieces; a broken one does not stop the others, and is reported at the end."""
         problems: list[Problem] = []
         for document, kind in pieces:
             try:
@@ -270,7 +270,7 @@ class FileReader:
             yield from self._read(document, whole)
 
     def _pieces(self, document: Document, raw: msgspec.Raw) -> Iterator[Document]:
-        """Yield the values of a list one at a time, so that the rest stays the text it is."""
+        """Yield the values of a list one at a time, so that the rest stays undecoded text."""
         try:
             raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
         except msgspec.DecodeError:

@@ -1,6 +1,6 @@
 """Finds readers of JSON files: each module of this package that ends with ``FORMATS = (...)``.
 
-They are examined where the reader of files knows a JSON object by none of its own signs.
+They are used for JSON objects that the reader of files does not recognise itself.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .catalog import Catalog
 
 
 class FileFormat(NamedTuple):
-    """A kind of JSON object that holds traces.
+    """A kind of JSON object with traces.
 
-    An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object,
-    the source that its traces name, the definitions of agents that are known, and the id of a
-    trace that names itself nowhere. With ``whole`` a list of such objects is read as one document,
-    and one of them alone is not a trace.
+    An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object, the
+    source that its traces name, the known definitions of agents, and the id for a trace without
+    one. With ``whole`` a list of such objects is read as one document, and a single one is not a
+    trace.
     """
 
     name: str
@@ -42,7 +42,7 @@ def formats() -> dict[str, FileFormat]:
 
 
 def format_of(keys: Iterable[str], *, whole: bool = False) -> str | None:
-    """Return the name of the format that an object with these keys has, or a list of such."""
+    """Return the name of the format of an object with these keys, or of a list of such objects."""
     names = set(keys)
     found = (name for name, each in formats().items() if each.keys <= names)
     return next((name for name in found if formats()[name].whole == whole), None)

@@ -1,4 +1,4 @@
-"""Recorded traces split into pieces that are read apart and add up to the whole."""
+"""Splits recorded traces into pieces that can be read separately."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .otlp.wire.sniff import is_otlp
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
 
-    ``definitions`` are the files of agents that are beside them, ``named`` says that the files were
-    asked for one by one. A ``folder`` is an address below which all of them lie.
+    ``definitions`` are files with agents next to them; ``named``: the files were named one by one.
+    A ``folder`` is an address below which all of them are.
     """
 
     files: list[str]
@@ -47,7 +47,7 @@ def ranges(length: int, size: int) -> Iterator[tuple[int, int]]:
 
 
 BYTES = 1 << 20
-"""How much recorded text a shard has, about: a hundred traces or so."""
+"""The approximate amount of recorded text in a shard: about a hundred traces."""
 
 
 OnProblem = Callable[[InputError], None]
@@ -100,7 +100,7 @@ def _below(
 def _cut(
     files: list[Path], definitions: Sequence[Path], size: int, *, named: bool
 ) -> Iterator[Shard]:
-    """Cut a folder: its spans first, then what stands for itself, then sessions of Claude."""
+    """Cut a folder: first its spans, then independent files, then sessions of Claude."""
     beside = [str(path) for path in definitions]
 
     def shard(group: Iterable[Path]) -> Shard:
@@ -131,7 +131,7 @@ def _session(folder: Folder, id_: str) -> list[Path]:
 
 
 def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Path]:
-    """Put units together up to a size; a file that can be cut, and is worth it, comes alone."""
+    """Combine units up to a size; a file that is large enough to be cut stays separate."""
     group: list[Path] = []
     filled = 0
     for unit in units:
@@ -151,8 +151,8 @@ def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Pa
 class ShardReader:
     """Reads the traces of a shard.
 
-    What is broken goes to ``on_problem`` and the others continue. When all is read, ``lines`` is
-    how many lines a range had.
+    ``on_problem`` is called for broken files, and the others continue. At the end, ``lines`` is the
+    number of lines in a range.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class ShardReader:
                 yield trace
 
     def _told_of(self, copies: dict[Path, str]) -> tuple[OnProblem, OnNote]:
-        """Return what names addresses where problems and notes name copies."""
+        """Return a function that replaces copies by their addresses in problems and notes."""
 
         def named(text: str) -> str:
             for copy, address in copies.items():
@@ -229,13 +229,13 @@ _HEAD = 1 << 20
 
 
 def remote_shards(address: str, size: int) -> Iterator[Shard]:
-    """Cut what is at an address: a file, all files below a folder, or those a glob meets.
+    """Cut the content of an address: a file, all files below a folder, or those that match a glob.
 
     Long files of JSON lines are cut; everything else of a folder is one shard, as its files may
     belong together.
 
     Raises:
-        InputError: fsspec or what it needs is not installed, or nothing is there.
+        InputError: fsspec or its driver is not installed, or there is nothing.
     """
     system, root = open_address(address)
     folders: dict[str, list[str]] = {}
@@ -258,9 +258,9 @@ def remote_shards(address: str, size: int) -> Iterator[Shard]:
 
 @contextmanager
 def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
-    """Copy the files of a shard here while it is read; of a range, the range alone.
+    """Copy the files of a shard here while it is read; for a range, only the range.
 
-    Gives the addresses by the copies; raises InputError.
+    Yields the addresses by copy; raises InputError.
     """
     with ExitStack() as stack:
         temporary = stack.enter_context(tempfile.TemporaryDirectory(prefix="baton-"))
@@ -282,7 +282,7 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
 
 
 def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
-    """Copy a file or a range of it, and no more than a file may have, whatever the store sends.
+    """Copy a file or a range of it, up to the limit of a file, whatever the store sends.
 
     Raises:
         InputError: the file, or the line at an end of the range, is longer than the limit.
@@ -303,7 +303,7 @@ def _copy(system: Any, name: str, copy: Path, shard: Shard) -> None:
 
 
 def _rest_of_line(stream: Any, name: str) -> bytes:
-    """Read to the end of a line; raises InputError when that is further than a line may be."""
+    """Read to the end of a line; raises InputError if the line is too long."""
     start, rest = stream.tell(), bytearray()
     while piece := stream.read(PIECE):
         end = piece.find(b"\n") + 1

@@ -32,12 +32,12 @@ _FLAKY = 5
 
 
 class PassRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of results that passed, of those that were scored, and how repeats differ.
+    """The share of passed results among the scored ones, and how repeats differ.
 
-    An error is no failure and a skipped result no verdict: they are counted beside it, in
-    ``results`` and not in ``scored``. ``value`` is ``None`` if nothing was scored. ``low`` and
-    ``high`` are the 95 % interval: Wilson's, and for cases that were repeated that of the mean over
-    cases, as repeats of one case are not independent. ``None``: not known.
+    An error is no failure, and a skipped result is no verdict: these only count in ``results``, not
+    in ``scored``. ``value`` is ``None`` if nothing was scored. ``low`` and ``high`` are the 95 %
+    interval: Wilson's, or for repeated cases the interval of the mean over cases, because repeats
+    of one case are not independent. ``None``: unknown.
     """
 
     value: float | None
@@ -88,7 +88,7 @@ def repeats_of(evaluation: Reportable) -> PassRate | None:
 
 
 def pass_lines(rate: PassRate | None) -> Iterator[str]:
-    """Say how many of several results passed, what was not scored, and how repeats differ."""
+    """Describe how many results passed, what was not scored, and how repeats differ."""
     if rate is None or rate.results < 2:
         return
     of = f"{counted(rate.results, 'result')} of {counted(rate.cases, 'case')}"
@@ -157,7 +157,7 @@ def arrow(cell: RoutingCell) -> str:
 
 
 def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
-    """Print the routing matrix when there are several agents, or a mistake.
+    """Print the routing matrix if there are several agents, or a mistake.
 
     Expected agents are rows; the agents that got the work are columns, by the numbers of their
     rows. Of more than 12 agents those with most mistakes are shown, then those with most work.
@@ -230,7 +230,7 @@ _LIMIT = re.compile(r" [<>=]=? ")
 def print_by_agent(
     sums: Sequence[AgentScores], gate: Sequence[GateResult], console: Console
 ) -> None:
-    """Print the mean of each agent by evaluator, where there is an agent or a gate.
+    """Print the mean of each agent by evaluator, if there is an agent or a gate.
 
     Of more than 30 agents those with the lowest means are shown.
     """
@@ -317,7 +317,7 @@ def print_asked(sums: Sequence[AgentScores], console: Console, *, detailed: bool
 
 
 def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUse]:
-    """Return what distilled judges did, by evaluator; only if there is one that answered."""
+    """Return what distilled judges did, by evaluator; only if one of them answered."""
     uses: dict[str, DistilledUse] = {}
     for one in sums:
         if one.distilled is not None:
@@ -326,9 +326,9 @@ def distilled_by_evaluator(sums: Sequence[AgentScores]) -> dict[str, DistilledUs
 
 
 def distilled_line(small: DistilledUse, asked: Asked) -> str:
-    """Say what share a distilled judge answered, what that saved, and whether it still agrees.
+    """Describe the share that a distilled judge answered, the saving, and whether it still agrees.
 
-    ``asked`` is what the judge took for the rest.
+    ``asked`` is the judge's usage for the rest.
     """
     every = small.answered + asked.scores
     parts = [f"a distilled judge answered {small.answered:,} of {every:,}"]
@@ -345,9 +345,9 @@ def distilled_line(small: DistilledUse, asked: Asked) -> str:
 
 
 def saved_usd(small: DistilledUse, asked: Asked) -> float | None:
-    """Return what the judge would have cost for what it was not asked; ``None``: not known.
+    """Return the cost that was saved by not asking the judge; ``None``: unknown.
 
-    A verdict costs what those of the same run cost on average.
+    A verdict is assumed to cost the mean of the verdicts in the same run.
     """
     priced = asked.scores - asked.unpriced - asked.cached
     return small.answered * asked.cost_usd / priced if priced > 0 and asked.cost_usd else None
@@ -420,21 +420,21 @@ def asked_line(asked: Asked, settled: int) -> str:
 
 
 def cost_text(asked: Asked) -> str:
-    """Write a cost; a lower bound where that of some scores is unknown."""
+    """Write a cost; a lower bound if the cost of some scores is unknown."""
     if not asked.unpriced:
         return f"${asked.cost_usd:.4f}"
     return f"≥ ${asked.cost_usd:.4f}" if asked.cost_usd else "unknown"
 
 
 def gate_lines(gate: Sequence[GateResult], status: str = "failed") -> Iterator[str]:
-    """Yield a line for each rule that failed, or with ``unclear`` for each that is not decided."""
+    """Yield a line for each failed rule, or with ``unclear`` for each undecided one."""
     return (gate_line(result) for result in gate if result.status == status)
 
 
 def gate_line(result: GateResult) -> str:
-    """Describe a missed rule: what it requires, who misses it by how much, and the worst cases.
+    """Describe a missed rule: the requirement, who misses it by how much, and the worst cases.
 
-    Each case comes with the dispatch and the steps that its verdict is about.
+    Each case has the dispatch and the steps that its verdict is about.
     """
     who = f" of `{result.agent}`" if result.agent is not None else ""
     digits = ".4g" if "." in result.evaluator else ".2f"

@@ -19,7 +19,7 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def write_json(evaluation: Reportable, out: IO[str]) -> None:
-    """Write one JSON object, its results one to a line; times are under ``timings`` only."""
+    """Write one JSON object, with one result per line; times are only under ``timings``."""
     header = evaluation.header
     head: dict[str, Any] = {
         "name": header.name,
@@ -80,10 +80,10 @@ def _entry(result: CaseResult) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    """Write a score with the result keys of judge-llm, and ours beside them.
+    """Write a score with the result keys of judge-llm, and our own.
 
-    ``evaluator_type`` is the name it was asked for under, ``success`` whether it could be
-    evaluated at all; ``score`` is null when it could not.
+    ``evaluator_type`` is the requested name, ``success`` is whether it could be evaluated; if not,
+    ``score`` is null.
     """
     entry = evaluator_of_type(score.type)
     is_built_in = entry is not None and score.evaluator in entry.names

@@ -32,9 +32,9 @@ _LOOKED_AT = 100
 
 
 def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
-    """Yield the evaluators that skipped all there was, each with the reason it gave first.
+    """Yield the evaluators that skipped everything, each with its first reason.
 
-    Those that made the evaluation an error are among its problems, and not repeated here.
+    Those that made the evaluation an error are among its problems, and are not repeated here.
     """
     problems = "\n".join(evaluation.header.problems)
     left = {
@@ -55,7 +55,7 @@ def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
 
 
 class Column(NamedTuple):
-    """One place of the alignment; a side that has nothing there is ``None``."""
+    """One place of the alignment; an empty side is ``None``."""
 
     expected: str | None
     actual: str | None
@@ -67,7 +67,7 @@ class Column(NamedTuple):
 
 
 def align(expected: Sequence[str], actual: Sequence[str]) -> list[Column]:
-    """Put equal agents under one another, and what differs side by side."""
+    """Align equal agents, and put different ones side by side."""
     from difflib import SequenceMatcher  # only for what differs
 
     columns = []
@@ -108,7 +108,7 @@ def efficiency_line(sums: EfficiencySums) -> str:
 
 
 def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
-    """Return each counter that is known with its sum, the mean, and of how many cases it is."""
+    """Return each known counter with its sum, its mean, and its number of cases."""
     texts = []
     for name, total in sums.known().items():
         mean = total.mean or 0
@@ -219,10 +219,10 @@ def alike_repeats(
     rows: Sequence[IndexRow],
     words_of: Callable[[CaseResult], Sequence[object]],
 ) -> Iterator[tuple[CaseResult, int]]:
-    """Yield repeats of a case that did not pass, once for those of which the same is said.
+    """Yield repeats of a case that did not pass, once for those with the same result.
 
-    The second value is how often. Of more than 100 repeats each further one stands alone, unread
-    where nobody asks for it: a folder may be hostile.
+    The second value is their number. After 100 repeats, each further one is separate, and is not
+    read unless it is requested: a folder may be hostile.
     """
     same: dict[tuple[str, ...], list[CaseResult]] = {}
     for row in rows[:_LOOKED_AT]:
@@ -235,7 +235,7 @@ def alike_repeats(
 
 
 def repeat_text(result: CaseResult, repeats: int, times: int) -> str:
-    """Say which repeat this is, or of how many it is true: ``failed 3 of 5``."""
+    """Name this repeat, or the number of repeats with this result: ``failed 3 of 5``."""
     if repeats < 2:
         return ""
     return (
@@ -269,7 +269,7 @@ def case_lines(
 ) -> Iterator[Text]:
     """Yield the lines on one case; ``detailed`` adds what passed.
 
-    ``times`` is of how many repeats the same is to be said.
+    ``times`` is the number of repeats with the same result.
     """
     head = Text("\n").append(f"{MARKS[result.status]} ", STYLES[result.status])
     head.append(one_line(result.case_id, 200), "bold")
@@ -288,7 +288,7 @@ def case_lines(
     ]
     if result.error:
         yield Text(f"  {one_line(result.error, 400)}", STYLES["error"])
-        # Evaluators whose reason is what stopped the whole case are only named: after the error
+        # Evaluators whose reason is the error of the whole case are only named: after the error
         # "turn 2 failed: no model", a score with the reason "failed: no model" adds nothing.
         cause = _TURN.sub("", result.error)
         stopped = [one for one in shown if one.status == "error" and one.reason.endswith(cause)]
@@ -321,7 +321,7 @@ def _scores(alike: list[Score]) -> Iterator[Text]:
 
 
 def _side_by_side(turn: ChainTurn) -> Iterator[Text]:
-    """Print the expected over the actual chain, agents that agree under one another."""
+    """Print the expected chain above the actual one, with equal agents aligned."""
     expected = Text(f"    turn {turn.invocation + 1}  expected  ")
     actual = Text(f"    {'':{len(str(turn.invocation + 1)) + 5}}  actual    ")
     for column in align(turn.expected_agents, turn.actual_agents):
@@ -341,7 +341,7 @@ def _side_by_side(turn: ChainTurn) -> Iterator[Text]:
 
 
 def failure_text(result: CaseResult, *, repeats: int = 1) -> str:
-    """Return what did not pass in a case: chains side by side, and the dispatches at fault."""
+    """Return what did not pass in a case: both chains, and the dispatches at fault."""
     trace = result.trace
     if result.recorded is None and trace is not None:
         result = msgspec.structs.replace(result, recorded=recorded_of(trace))

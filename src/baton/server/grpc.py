@@ -30,8 +30,8 @@ async def start(
 ) -> tuple[int, Callable[[], Coroutine[None, None, None]]]:
     """Listen; returns the port, and what stops it.
 
-    Bodies are not decoded by gRPC: the receiver checks and keeps them as they came. The content
-    encoding gzip is undone by gRPC itself, never beyond the limit of a message.
+    gRPC does not decode bodies: the receiver checks and stores them as they arrived. gRPC itself
+    unpacks the content encoding gzip, up to the limit of a message.
 
     Raises:
         InputError: the address cannot be used.

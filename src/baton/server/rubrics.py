@@ -35,7 +35,7 @@ from .settings import Settings
 
 
 class OwnFile(NamedTuple):
-    """A file of the folder of rubrics: the rubric in it, or what is wrong with it."""
+    """A file in the folder of rubrics: the rubric in it, or its errors."""
 
     file: Path
     rubric: Rubric | None
@@ -43,15 +43,15 @@ class OwnFile(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the rubric; of one with faults that of the file."""
+        """The name of the rubric, or of the file if it has errors."""
         return self.file.stem if self.rubric is None else self.rubric.name
 
 
 def own_files(settings: Settings) -> list[OwnFile]:
-    """Return what is in the folder of rubrics, by name; nothing if none was named at start.
+    """Return the rubrics in the folder, by name; nothing if no folder was named at the start.
 
-    Links that lead out of the folder are left out. A rubric with a name that another has (one that
-    ships, or one of a file before it) is a fault.
+    Links that lead out of the folder are left out. A name that another rubric already has (a
+    built-in one, or one of an earlier file) is an error.
     """
     if settings.rubrics is None:
         return []
@@ -78,7 +78,7 @@ def own_files(settings: Settings) -> list[OwnFile]:
 
 
 def rubrics_of_rules(settings: Settings, project: str) -> dict[str, Judged]:
-    """Return the evaluators with which rules of a project ask judges, by rubric; the first of each.
+    """Return the evaluators through which a project's rules ask judges: the first of each rubric.
 
     They have the options that the rule states, such as the kinds of dispatches.
     """
@@ -98,7 +98,7 @@ def known_rubrics(settings: Settings, project: str) -> dict[str, Judged]:
     known = rubrics_of_rules(settings, project)
     own = [each.rubric for each in own_files(settings) if each.rubric is not None]
     for rubric in (*own, *shipped().values()):
-        # One with a place for a text of a config asks nothing without that.
+        # A rubric with a placeholder for a text of a config asks nothing without that text.
         if rubric.name not in known and PLACE not in rubric.prompt:
             known[rubric.name] = Judged(rubric)
     return known
@@ -122,13 +122,13 @@ _HISTORY = ".history"
 _WRITING = threading.Lock()
 """Held from checking a file until it is written, against other threads of this process."""
 _MOST_TEXT = 200_000
-"""Characters of a rubric; the longest that ships has 6,000."""
+"""Maximum characters of a rubric; the longest built-in one has 6,000."""
 
 
 class RubricText(msgspec.Struct, kw_only=True):
     """The text of a rubric; ``digest`` identifies it, and is empty for a new one.
 
-    ``own`` is whether it can be written. ``problems`` say what is wrong with it.
+    ``own`` is whether it can be written; ``problems`` are its errors.
     """
 
     name: str
@@ -140,7 +140,7 @@ class RubricText(msgspec.Struct, kw_only=True):
 
 
 class Former(msgspec.Struct, kw_only=True):
-    """A text that was replaced: its version, and when it was."""
+    """A replaced text: its version, and when it was replaced."""
 
     version: str
     at: datetime
@@ -150,8 +150,8 @@ class Former(msgspec.Struct, kw_only=True):
 class ToSave(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """A rubric to write.
 
-    ``digest`` is that of the text it was made of, empty for a new rubric. ``next_version`` has the
-    version counted up.
+    ``digest`` identifies the text that it is based on, and is empty for a new rubric.
+    ``next_version``: increment the version.
     """
 
     text: Annotated[str, msgspec.Meta(max_length=_MOST_TEXT)]
@@ -160,7 +160,7 @@ class ToSave(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ChangedMeanwhileError(InputError):
-    """A file that changed since it was read: someone else wrote it. ``there`` is what it is."""
+    """A file that another person changed since it was read. ``there`` is its current text."""
 
     def __init__(self, there: RubricText) -> None:
         self.there = there
@@ -173,12 +173,12 @@ class ChangedMeanwhileError(InputError):
 
 
 def digest_of(text: str) -> str:
-    """Return what identifies a text."""
+    """Return the digest of a text."""
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def rubric_of_text(text: str) -> Rubric:
-    """Return the rubric that a text is.
+    """Return the rubric in a text.
 
     Raises:
         InputError: every fault, with its line.
@@ -205,7 +205,7 @@ def rubric_text(settings: Settings, name: str) -> RubricText:
 
 
 def former_texts(settings: Settings, name: str) -> list[Former]:
-    """Return the texts of a rubric that were replaced, the last one first."""
+    """Return the replaced texts of a rubric, the last one first."""
     if settings.rubrics is None or not _NAME.fullmatch(name):
         return []
     texts = []
@@ -217,13 +217,13 @@ def former_texts(settings: Settings, name: str) -> list[Former]:
 
 
 def save_rubric(settings: Settings, to_save: ToSave, now: datetime | None = None) -> RubricText:
-    """Write a rubric into the folder, and return it as it is there.
+    """Write a rubric into the folder, and return the stored one.
 
-    The question may change only together with the version, as verdicts and calibrations are told
-    apart by that.
+    The question may change only together with the version, because the version identifies verdicts
+    and calibrations.
 
     Raises:
-        ChangedMeanwhileError: the file is another one than it was made of.
+        ChangedMeanwhileError: the file is not the one that the text is based on.
         InputError: no folder was named at the start, the rubric is faulty, or its name is taken.
     """
     if settings.rubrics is None:
@@ -272,7 +272,7 @@ _VERSION = re.compile(r"^(version:[ \t]*)(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s#]+)", re
 
 
 def _read(file: Path, name: str, problems: list[str] | None = None) -> RubricText:
-    # What is not UTF-8 is shown with marks in its place; saving over it is a change, too.
+    # Bytes that are not UTF-8 are shown as marks; saving over them is a change, too.
     text = read_bytes(file).decode("utf-8", "replace")
     digest = digest_of(text)
     return RubricText(
@@ -291,7 +291,7 @@ def _keep(folder: Path, before: RubricText, now: datetime) -> None:
 
 
 def _versioned(before: str, text: str, rubric: Rubric, *, next_version: bool) -> str:
-    """Return a text with the version that it needs; raises InputError if that is of before."""
+    """Return a text with the version that it needs; raises InputError for an old version."""
     try:
         old = rubric_of_text(before)
     except InputError:
@@ -312,11 +312,11 @@ def _versioned(before: str, text: str, rubric: Rubric, *, next_version: bool) ->
 
 
 def following(version: str) -> str:
-    """Count a version up: `2` to `3`, `1.9` to `1.10`, `draft` to `draft.1`."""
+    """Increment a version: `2` to `3`, `1.9` to `1.10`, `draft` to `draft.1`."""
     before, number = re.fullmatch(r"(.*?)(\d*)", version, re.DOTALL).groups()  # type: ignore[union-attr]
     return f"{before}{int(number) + 1}" if number else f"{version}.1"
 
 
 def _question(rubric: Rubric) -> Rubric:
-    """Return what a judge is asked, and what is made of its answer."""
+    """Return the question to a judge, and how its answer is used."""
     return msgspec.structs.replace(rubric, version="", summary="", aliases=[], tests=[])

@@ -31,14 +31,14 @@ from .schema import chunk, gap, tie, trace
 
 Record = Span | Event
 TraceKey = tuple[int, str]
-"""A project, and the id of a trace as rows hold it."""
+"""A project, and the id of a trace as in rows."""
 LABEL, LINK = "label:", "trace:"
 
 
 class Chunk(msgspec.Struct, array_like=True):
     """Spans and log records of a trace, with what was lost when they were decoded.
 
-    ``lost`` stands in one chunk of what was decoded together, ``torn`` says so in all of them.
+    ``lost`` is in one of the chunks that were decoded together; ``torn`` is set in all of them.
     """
 
     batch: bytes
@@ -47,7 +47,7 @@ class Chunk(msgspec.Struct, array_like=True):
 
 
 class Loss(NamedTuple):
-    """What is wrong with a body: why it counts as not read, or what of it could not be placed."""
+    """A problem of a body: why it counts as not read, or which data has no place."""
 
     item: Item
     error: str
@@ -68,7 +68,7 @@ class Arrived:
         self.gaps: list[float] = []
 
     def at(self, received: float) -> None:
-        """Note that something of it arrived."""
+        """Record that something of it arrived."""
         if received > self.last:
             self.gaps.append(received - self.last)
         self.first, self.last = min(self.first, received), max(self.last, received)
@@ -94,7 +94,7 @@ class Batches:
         self.homeless = 0
 
     def add(self, item: Item) -> None:
-        """Decode a body. One that breaks the reader is noted as such, and nothing of it kept."""
+        """Decode a body. If it breaks the reader, that is recorded, and nothing of it is kept."""
         try:
             report = Report(item.name or f"body {item.id}")
             records = list(body_records(item.body, item.form, report))
@@ -118,7 +118,7 @@ class Batches:
             self._place(item, records, report)
 
     def _place(self, item: Item, records: Sequence[Record], report: Report) -> None:
-        """Put records to their traces."""
+        """Add records to their traces."""
         lost = list(report.lost.values())
         touched: dict[TraceKey, Arrived] = {}
         homeless = 0
@@ -126,12 +126,12 @@ class Batches:
         for record in records:
             project = self._project(item, record)
             if isinstance(record, Span):
-                # Most spans follow one of the same trace.
+                # Most spans have the same trace as the previous one.
                 if last != (project, record.trace_id):
                     last = (project, record.trace_id)
                     arrived = self._trace(item, project, record.trace_id, touched)
                 arrived.spans.append(record)
-                # One that was sent when it began, and has no end yet, will come again.
+                # A span that was sent at its start, and has no end yet, will arrive again.
                 if record.parent_id is None and record.ended is not None:
                     arrived.root = True
                 for link in record.links:
@@ -145,7 +145,7 @@ class Batches:
                     arrived.ties.add(narrow(LABEL + conversation))
             else:
                 homeless += not self._log(item, project, record, touched)
-        # Programs send all their logs, and most are about no conversation: that is no fault.
+        # Programs send all their logs, and most are not about a conversation: that is no error.
         self.homeless += homeless
         for arrived in touched.values():
             arrived.at(item.received)
@@ -159,7 +159,7 @@ class Batches:
             self.failed.append(Loss(item, error))
 
     def _project(self, item: Item, record: Record) -> int:
-        """Return the project of a record: the one it names, where it may."""
+        """Return the project of a record: the one that it names, if that is allowed."""
         if not self._tagged or item.project != self._untagged:
             return item.project
         for attributes in (record.attributes, record.resource):
@@ -171,7 +171,7 @@ class Batches:
     def _log(
         self, item: Item, project: int, record: Event, touched: dict[TraceKey, Arrived]
     ) -> bool:
-        """Put a log record to its trace, or else to the label it names; tell whether it has any."""
+        """Add a log record to its trace, else to the label it names; return whether it has any."""
         label = session_of(record.attributes, record.resource) or conversation_of(record.attributes)
         if record.trace_id:
             arrived = self._trace(item, project, record.trace_id, touched)
@@ -198,17 +198,17 @@ class Batches:
 
 
 def shown(error: InputError) -> str:
-    """Word what is wrong with an input, without secrets of it."""
+    """Describe what is wrong with an input, without its secrets."""
     return ON.text("; ".join(str(problem) for problem in error.problems))[:_LONGEST]
 
 
 def crash(error: BaseException) -> str:
-    """Word an error that no reader should raise."""
+    """Describe an error that no reader should raise."""
     return ON.text(f"{type(error).__name__}: {error}")[:_LONGEST]
 
 
 _LONGEST = 2000
-"""Letters of a message in a row."""
+"""Maximum characters of a message in a row."""
 
 
 def _problem(report: Report, lost: Sequence[Dropped], any_kept: bool) -> str | None:
@@ -235,7 +235,7 @@ def pieces(arrived: Arrived) -> Iterator[tuple[bytes, int]]:
 
 _MOST_IN_CHUNK = 2000
 _MOST_BYTES = 4 << 20
-"""Spans, and bytes, of a chunk, unless one span alone has more."""
+"""Maximum spans and bytes of a chunk, unless one span alone has more."""
 
 
 def _packed(batch: Batch, lost: list[Dropped], torn: bool) -> Iterator[tuple[bytes, int]]:
@@ -270,11 +270,11 @@ class Kept(NamedTuple):
 def keep(bodies: Bodies, batches: Batches) -> list[Kept]:
     """Commit the chunks of all traces; rows name them afterwards.
 
-    They lie in the segment of the day they arrived on.
+    They are in the segment of the day on which they arrived.
     """
     by_day: dict[str, list[tuple[Kept, bytes, int]]] = {}
     kept = []
-    # Workers lock rows of traces in one order, so that none waits for another in a circle.
+    # Workers lock rows of traces in the same order, so that there is no deadlock.
     for key, arrived in sorted(batches.traces.items(), key=lambda item: item[0]):
         one = Kept(key, arrived, [])
         kept.append(one)
@@ -288,7 +288,7 @@ def keep(bodies: Bodies, batches: Batches) -> list[Kept]:
 
 
 def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, float]) -> None:
-    """Write the rows of traces: their chunks, what ties them to others, and when to look at them.
+    """Write the rows of traces: their chunks, their links to others, and when to examine them.
 
     ``quiet`` is how long a conversation has to be quiet, by project.
     """
@@ -324,7 +324,7 @@ def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, floa
         "logs": old.logs + new.logs,
         "root": old.root | new.root,
         "changed": True,
-        # One that is waited for already is looked at then, however much arrives meanwhile.
+        # A trace that already has a time is examined then, however much arrives meanwhile.
         "due": case((old.changed & (old.due < new.due), old.due), else_=new.due),
         "error": None,
         "reader": None,
@@ -348,7 +348,7 @@ def write(connection: Connection, kept: Sequence[Kept], quiet: Mapping[int, floa
 
 
 def _gaps(connection: Connection, kept: Sequence[Kept]) -> Counter[tuple[int, int]]:
-    """Count how long traces were quiet before more of them arrived, by project and bucket."""
+    """Count how long traces were quiet before more spans arrived, by project and bucket."""
     counted: Counter[tuple[int, int]] = Counter()
     by_project: dict[int, dict[str, Arrived]] = {}
     for (project, id_), arrived, _ in kept:
@@ -380,7 +380,7 @@ def longest_of(bucket: int) -> float:
 
 LEAST_QUIET, MOST_QUIET = 5.0, 300.0
 _UNSEEN, _ENOUGH = 10.0, 100
-"""What holds until enough gaps were seen: exporters send every five seconds, by default."""
+"""The default until enough gaps were seen: exporters send every five seconds by default."""
 
 
 def quiet_times(connection: Connection, projects: Sequence[int]) -> dict[int, float]:

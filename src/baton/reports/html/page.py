@@ -33,18 +33,18 @@ from .scripts import asset, one_script, one_style
 
 _BLOCK = 256 * 1024
 _WITH_FACTS = {"passed": 50, "skipped": 50, "failed": 200, "error": 200}
-"""Cases of a status whose cards tell what of a result came up again: it takes 5 ms a dispatch, and
-without a bound a report of 5,000 cases as long as scoring them."""
+"""Cases of a status whose cards show where facts of a result were used again. That takes 5 ms per
+dispatch: without a limit, a report of 5,000 cases would take as long as scoring them."""
 _ENCODER = msgspec.json.Encoder()
 
 
 def write_html(evaluation: Reportable, out: IO[str]) -> None:
-    """Write one file that needs no other and no network.
+    """Write one file that needs no other file and no network.
 
-    What traces and scores hold is data: cases lie packed (gzip, base64) in blocks of
-    256 kB that the page unpacks when one is opened, the list as JSON in which ``<`` is escaped,
-    and the script makes text nodes of them and nothing else. The policy of the page lets no
-    other script run and nothing be fetched.
+    Contents of traces and scores are data: cases are compressed (gzip, base64) in blocks of 256 kB
+    that the page unpacks when a case is opened, the list is JSON in which ``<`` is escaped, and the
+    script only makes text nodes of them. The policy of the page allows no other script and no
+    requests.
     """
     script = one_script("main.js")
     out.write(_head(evaluation.header.name, one_style(), script))
@@ -91,7 +91,7 @@ class _Alike:
         self._first: dict[tuple[object, ...], int] = {}
 
     def __call__(self, result: CaseResult, number: int) -> Plain:
-        """Return the number of the first row that says the same, if it is another one."""
+        """Return the number of the first row with the same content, if it is another one."""
         if result.position != self._position:  # repeats of a case come together
             self._position, self._first = result.position, {}
         verdicts = [(s.evaluator, s.status, s.value, s.reason) for s in result.scores]
@@ -123,7 +123,7 @@ def json_in_page(data: Any) -> str:
 
 
 def in_element(json: str) -> str:
-    """Return JSON that is written already so that no text in it can end the element it is in."""
+    """Escape written JSON so that no text in it can end its HTML element."""
     return json.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -278,7 +278,7 @@ def _dicts(details: Plain, name: str) -> list[Plain]:
 
 
 def first_input(trace: Trace | None) -> str:
-    """Return the first words of what the user asked."""
+    """Return the first words of the user's question."""
     turn = trace.turns[0] if trace is not None and trace.turns else None
     return one_line(turn.input.plain(), 160) if turn and turn.input else ""
 

@@ -1,6 +1,6 @@
-"""A trace as the scripts draw it: the tree of its runs, a card for each dispatch, and it in short.
+"""A trace as the scripts draw it: the tree of its runs, a card for each dispatch, a summary.
 
-Texts stand once: a card names the steps and dispatches whose texts it shows.
+Each text is stored once: a card names the steps and dispatches whose texts it shows.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ def card_view(trace: Trace, id_: str, *, most: int = MOST) -> Plain | None:
 
 
 def facts_view(trace: Trace, id_: str) -> Plain | None:
-    """Return the facts of a dispatch's result that the caller had not already.
+    """Return the facts of a dispatch's result that the caller did not already have.
 
-    ``ids`` are what gave a fact out again, and missing where nothing did; ``own`` marks what the
+    ``ids`` are the objects that repeat a fact, if there are any; ``own`` marks facts that the
     caller's own calls had returned by then. ``None``: there is no such dispatch.
     """
     with indexed(trace) as index:
@@ -128,7 +128,7 @@ def facts_view(trace: Trace, id_: str) -> Plain | None:
 
 def told(**fields: Any) -> Plain:
     """Return fields without those that are empty."""
-    # Most values are something: only what is not is compared, as a number or False may stay.
+    # Most values are truthy. Only the others are compared, as 0 and False may stay.
     return {
         name: value
         for name, value in fields.items()
@@ -137,7 +137,7 @@ def told(**fields: Any) -> Plain:
 
 
 def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
-    """Cut a text that is too long for a page, and say so."""
+    """Truncate a text that is too long for a page, and mark it."""
     if len(text) <= most:
         return text
     return told(text=text[:most], more=len(text) - most, at=at)
@@ -168,7 +168,7 @@ def _seconds(started: float | None, ended: float | None) -> float | None:
 
 
 class _Drawn:
-    """A trace being written down as a tree."""
+    """Converts a trace to a tree."""
 
     def __init__(self, trace: Trace, most: int, calls: int | None) -> None:
         self.trace = trace
@@ -201,7 +201,7 @@ class _Drawn:
         )
 
     def steps(self, node: TreeNode, placed: set[str]) -> tuple[list[Plain], set[str]]:
-        """Return the steps of a run, those of runs that it started in them, and these runs' ids."""
+        """Return the steps of a run and of the runs that it started, and the ids of these runs."""
         run = node.run
         children = {id_: child for child in node.children for id_ in child.run.started_by}
         shown: set[str] = set()
@@ -277,7 +277,7 @@ class _Drawn:
         return made
 
     def given(self, run: AgentRun, started_by: list[Dispatch]) -> str | Plain | None:
-        """Return what a run was given if that is not what its sender said."""
+        """Return the input of a run if it differs from what its sender said."""
         if not started_by or run.input is None or run.input in [d.prompt for d in started_by]:
             return None
         return self.text(run.input, run.id, "input")
@@ -325,7 +325,7 @@ class _Drawn:
         }
 
     def call(self, step: ToolCall, well: bool) -> Plain:
-        """Return a call; of one that went ``well`` there is nothing to say but its texts."""
+        """Return a call; one that went ``well`` only has its texts."""
         plain: Plain = {"id": step.id, "name": step.name}
         if self.left == 0:
             plain["cut"] = True  # which only a call is
@@ -391,7 +391,7 @@ def _times(trace: Trace) -> Iterator[float]:
 
 
 def _cards(trace: Trace, most: int, cards: Cards) -> dict[str, Plain]:
-    """Return what is told of each dispatch beside its place in the tree, by its id."""
+    """Return the data of each dispatch apart from its place in the tree, by its id."""
     made: dict[str, Plain] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
@@ -435,7 +435,7 @@ def _facts(trace: Trace, turn: Turn, dispatch: Dispatch) -> Plain:
 
 
 def _got(trace: Trace, dispatch: Dispatch, run: AgentRun | None) -> str:
-    """Say how what a receiver got stands to what its sender said."""
+    """Compare what a receiver got with what its sender said."""
     if run is None:
         return "nobody"
     if not known(trace, run, "input") or not known(trace, dispatch, "prompt"):
@@ -446,7 +446,7 @@ def _got(trace: Trace, dispatch: Dispatch, run: AgentRun | None) -> str:
 
 
 def _held(run: AgentRun | None, most: int) -> list[Plain]:
-    """Return what else a receiver's first request held: ids of this trace, or texts."""
+    """Return what else a receiver's first request contained: ids of this trace, or texts."""
     refs = (run.context or []) if run is not None else []
     held = [
         told(id=ref.id) if ref.id is not None else told(text=cut(ref.text or "", most=most))
@@ -485,7 +485,7 @@ def _tools(trace: Trace, dispatch: Dispatch, runs: list[AgentRun]) -> Plain:
 
 
 def _short(trace: Trace, failed: Collection[str]) -> Plain:
-    """Return who worked, who handed to whom, what went round in circles, and what went wrong."""
+    """Return who worked, who handed work to whom, loops, and what went wrong."""
     return told(
         agents=_agents(trace),
         edges=_edges(trace),
@@ -524,7 +524,7 @@ def _spent(runs: list[AgentRun]) -> str | None:
 
 
 def _edges(trace: Trace) -> list[Plain]:
-    """Return who handed to whom, in the order of the first time, with what was said then."""
+    """Return who handed work to whom, in the order of the first time, with the first prompt."""
     edges: dict[tuple[str | None, str, str], list[Dispatch]] = {}
     for dispatch in index_of(trace).dispatches.values():
         if dispatch.kind != "return":
@@ -546,20 +546,20 @@ def _edges(trace: Trace) -> list[Plain]:
 
 
 def _why(dispatch: Dispatch) -> str:
-    """Return what a sender said, or else how it described the work."""
+    """Return what a sender said, else its description of the work."""
     prompt = dispatch.prompt.plain() if dispatch.prompt is not None else ""
     return one_line(prompt or dispatch.description or "", _WORD)
 
 
 def _branches(trace: Trace) -> list[Plain]:
-    """Return what each delegate of the agents that opened the turns spent, with all below it."""
+    """Return the usage of each delegate of the agents that opened the turns, with all below it."""
     made = index_of(trace).dispatches
     branch: dict[str, str | None] = {}
     runs_of: dict[str | None, list[AgentRun]] = {}
     for run in index_of(trace).runs.values():  # in start order, so that senders come first
         starter = next((made[id_] for id_ in run.started_by if id_ in made), None)
         above = branch.get(starter.from_run or "") if starter is not None else None
-        # Who gets control by a transfer works beside its sender, and has its own row among agents.
+        # The receiver of a transfer works next to its sender, and has its own row among agents.
         if starter is not None and above is None and starter.kind == "delegate":
             above = starter.id
         branch[run.id] = above
@@ -590,7 +590,7 @@ def _all_tokens(usage: Any) -> int:
 
 
 def _failing(trace: Trace, failed: Collection[str]) -> Plain | None:
-    """Return the first branch that failed, down to the deepest dispatch of it that did."""
+    """Return the first failed branch, down to its deepest failed dispatch."""
     index = index_of(trace)
 
     def bad_run(run: AgentRun) -> bool:

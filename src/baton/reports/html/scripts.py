@@ -1,9 +1,9 @@
 """ES modules as one script, and the styles of the report as one sheet.
 
 The one-file report has no other file to import, and a policy that names the hash of its one script.
-A page of a server would ask for a dozen modules, of which each takes a browser some milliseconds.
-So for both, each module becomes a function that returns what it exports, and an import takes its
-names from what that function returned.
+A page of a server would request a dozen modules, and each takes a browser some milliseconds. So for
+both, each module becomes a function that returns its exports, and an import takes its names from
+the return value.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def one_style() -> str:
 
 
 def light_script(text: str) -> str:
-    """Return a script without comments that have a line of their own, and without indentation.
+    """Return a script without comment lines and without indentation.
 
-    It is a seventh shorter. No text in the scripts goes over several lines.
+    It is a seventh shorter. No text in the scripts spans several lines.
     """
     return _COMMENT.sub("", text)
 
@@ -47,9 +47,9 @@ def light_style(text: str) -> str:
 
 
 def one_script(entry: str, text_of: Callable[[str], str] = asset) -> str:
-    """Return a module and all that it imports, each once and after what it needs itself.
+    """Return a module and all modules that it imports, each once and after its own imports.
 
-    ``text_of`` gives the text of a module by its name, in which folders are told by ``/``.
+    ``text_of`` returns the text of a module by its name, in which ``/`` separates folders.
     """
     parts = ['"use strict";\nconst MODULES = {};\n']
     done: set[str] = set()

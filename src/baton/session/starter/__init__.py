@@ -29,7 +29,7 @@ class _Sample(NamedTuple):
 
 
 SAMPLE = _Sample("desk.py:answer", "desk.py", "Please refund order 42.")
-"""Agents to try it on, if there are none yet."""
+"""The built-in agents for trying it, if there are no agents yet."""
 
 
 Ci = Literal["github", "gitlab", "none"]
@@ -39,7 +39,7 @@ CIS: tuple[Ci, ...] = ("github", "gitlab", "none")
 class Started(NamedTuple):
     """The files that were written, the case's last, and the agents that the first case expects.
 
-    ``states_answer`` tells whether it also expects facts of results in the answer.
+    ``states_answer``: it also expects facts of results in the answer.
     """
 
     files: list[Path]
@@ -52,15 +52,15 @@ def init(
 ) -> Started:
     """Write a config, a first case and a CI workflow into this folder.
 
-    The agents are asked once, and what they did is what the case expects from then on. The config
-    is trusted from now on, as the user names its agents here.
+    The agents are asked once, and the case expects the same behaviour from then on. The config is
+    trusted from now on, because the user names its agents here.
 
     Args:
         agent: a folder of ADK agents, the address of an ADK server, ``module:function``, or
             ``sample`` for two of ours.
         message: the first message of the user.
         ci: ``github``, ``gitlab`` or ``none``.
-        force: overwrite files that are there.
+        force: overwrite existing files.
 
     Raises:
         InputError: files that exist already, what is not an agent, or agents that cannot be asked.
@@ -80,7 +80,7 @@ def init(
     for name, text in {**texts, answers.cases: case.text}.items():
         _write(name, text)
     config = load_config("baton.yaml", own_code=False)
-    # The user has just had it written, with agents of their own choice.
+    # The user has just requested this file, with these agents.
     Trust([Path()]).require(Path(config.file), config.data, config.claims, "baton eval baton.yaml")
     return Started(
         [Path(name) for name in [*texts, answers.cases]], case.agents, case.states_answer
@@ -100,8 +100,8 @@ def _write(name: str, text: str) -> None:
 class Answers(NamedTuple):
     """What was answered. ``provider`` is the spec of what plays the cases.
 
-    ``packages`` are what has to be installed for it beside the agents themselves. ``sample`` is the
-    file of the agents that come along, if it is these.
+    ``packages`` are what it needs in addition to the agents themselves. ``sample`` is the file of
+    the built-in agents, if they are used.
     """
 
     message: str
@@ -117,10 +117,10 @@ class Answers(NamedTuple):
 
 
 def answers_of(agent: str, message: str, ci: Ci) -> Answers:
-    """Find out what plays the cases, and whether spans have to tell what the agents do.
+    """Find out what plays the cases, and whether spans are needed to show what the agents do.
 
     Raises:
-        InputError: what is not an agent, or what records it is not installed.
+        InputError: it is not an agent, or its instrumentation is not installed.
     """
     if agent == "sample":
         spec = {"type": "python", "target": SAMPLE.agent}
@@ -140,7 +140,7 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
         spec = {"type": "adk_local", "path": named_agent["target"]}
         return Answers(message, ci, spec, [requirement("adk")])
     if [each.module for each in used.imported] == ["claude_agent_sdk"]:
-        # Its messages tell what its agents do, and the provider `python` hears them.
+        # Its messages show what its agents do, and the provider `python` captures them.
         return Answers(message, ci, named_agent, [requirement("claude")])
     if not used.has_spans:
         return Answers(message, ci, named_agent, [requirement()])
@@ -160,7 +160,7 @@ def answers_of(agent: str, message: str, ci: Ci) -> Answers:
 
 
 def files_of(answers: Answers) -> dict[str, str]:
-    """Return the files but the dataset, by path."""
+    """Return all files except the dataset, by path."""
     config = {"name": "agents", "dataset": answers.cases, "providers": [answers.provider]}
     head = (
         "# `baton eval` plays the cases, and scores what they state and what the record proves.\n"
@@ -169,7 +169,7 @@ def files_of(answers: Answers) -> dict[str, str]:
     workflow = _WORKFLOWS.get(answers.ci)
     if workflow is not None:
         template = _template(f"{answers.ci}.yml")
-        # Each note stands above the line that installs, as far in as that.
+        # Each note is above the line that installs, with the same indentation.
         column = " " * (6 if answers.ci == "github" else 4)
         notes = "".join(f"{column}# {note}\n" for note in origin_notes(answers.packages))
         installed = template.replace("INSTALL", install(*answers.packages))
@@ -202,11 +202,11 @@ class FirstCase(NamedTuple):
 def first_case(answers: Answers) -> FirstCase:
     """Ask the agents once, and expect the same agents and dispatches.
 
-    What an LLM says differs from time to time, so texts and arguments are left out, apart from
-    facts that were passed on: the user's in a dispatch, and those of results in the answer.
+    An LLM's words differ from time to time, so texts and arguments are left out, except facts that
+    were passed on: the user's in a dispatch, and those of results in the answer.
 
     Raises:
-        InputError: the agents cannot be asked, or their run tells nothing of agents.
+        InputError: the agents cannot be asked, or their run shows no agents.
     """
     turn = ExpectedTurn(input=Content(text=answers.message))
     case = Case(id="first", turns=[turn])
