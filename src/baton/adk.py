@@ -140,7 +140,7 @@ async def _agents(context: Any, order: Order) -> Agents:
     """Return the agents of a server as an app of their own, whose sessions live in memory.
 
     Raises:
-        ProviderError: a toolset does not tell its tools.
+        ProviderError: a toolset does not list its tools.
     """
     root = context.agent.root_agent
     app = App(

@@ -35,7 +35,7 @@ _OF_REQUEST: ContextVar[Mapping[str, str]] = ContextVar("baton_prompts", default
 
 
 def check_name(name: str) -> str:
-    """Return a component's name as it is; raises InputError for what is none."""
+    """Return a component's name unchanged; raises InputError for anything else."""
     kind, colon, of = name.partition(":")
     if not colon or not of or kind not in KINDS:
         kinds = ", ".join(f"`{each}:NAME`" for each in KINDS)

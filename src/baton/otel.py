@@ -244,7 +244,7 @@ class Sending(_Listening):
 
 
 def _reason(answer: Any) -> str:
-    """Return what a server says of a refusal, or the name of the status.
+    """Return a server's message about a refusal, or the name of the status.
 
     OTLP answers with a ``google.rpc.Status``, whose second field is the message.
     """

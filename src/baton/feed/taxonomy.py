@@ -127,7 +127,7 @@ SUBTYPES: tuple[Subtype, ...] = (
         "asking",
         "dropped_constraint",
         "Limit dropped",
-        "The receiver was not told of a limit or a condition of the request.",
+        "The receiver was not told about a limit or a condition of the request.",
         mast="FM-1.4 FM-2.4",
         kinds="dropped_constraint",
     ),

@@ -236,7 +236,7 @@ class Plays:
         limits, wanted = self.options, plays + self.reserve
         if limits.max_calls is not None and made + wanted > limits.max_calls:
             left = max(0, limits.max_calls - made - self.reserve)
-            beside = f" beside the {self.reserve} kept for held-out cases" if self.reserve else ""
+            beside = f" besides the {self.reserve} kept for held-out cases" if self.reserve else ""
             needs = f"needs {counted(plays, 'play')}" if plays else "is a proposal to play"
             raise BudgetError(
                 f"the budget of {counted(limits.max_calls, 'play')} ({option('max_calls')}) does "

@@ -74,7 +74,7 @@ def apps_below(folder: Path) -> Iterator[Path]:
 
 
 def apps_near(file: Path, steps: int = 4) -> list[Path]:
-    """Return the apps that contain a file or are beside it.
+    """Return the apps that contain a file or are next to it.
 
     These are the nearest folder above it that is an app, or has apps in it: its own folder, the
     one above, and further up (``steps`` folders at most) only the root of a project.

@@ -1,4 +1,4 @@
-"""Rules about the code of an ADK app, by itself and beside the cases that it plays."""
+"""Rules about the code of an ADK app, by itself and together with the cases that it plays."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ class DispatchCase(Record, kw_only=True):
         elif call.sender is None:
             return f"the form `{self.form}` needs the `from` of its `call`: who made the dispatch"
         elif self.form == "integration" and call.result is None:
-            return "an integration needs the `result` of its `call`: what the sender goes on from"
+            return "an integration needs the `result` of its `call`: the sender continues from it"
         return None
 
 

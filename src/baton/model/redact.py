@@ -585,7 +585,7 @@ def is_named_secret(name: Any, value: Any) -> bool:
 def _attribute_secret(item: dict[Any, Any]) -> str | None:
     """Return the text of an OTLP JSON attribute that is named like a secret.
 
-    ``{"key": "api_key", "value": {"stringValue": "..."}}``: the name stands beside the value.
+    ``{"key": "api_key", "value": {"stringValue": "..."}}``: the name is next to the value.
     """
     value = item.get("value")
     if not isinstance(value, dict) or len(value) != 1:

@@ -140,7 +140,7 @@ def _shown(hidden: re.Match[str]) -> str:
 
 
 def _joins(neighbour: str) -> bool:
-    """Tell whether a joiner may stand beside a character: a letter or sign that is not ASCII."""
+    """Return whether a joiner may be next to a character: a letter or sign that is not ASCII."""
     return bool(neighbour) and not neighbour.isascii() and not re.match(_HIDDEN, neighbour)
 
 

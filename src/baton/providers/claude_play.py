@@ -683,7 +683,7 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
                 if not bodies:
                     raise ProviderError(f"Claude Code does not start: {error}") from error
     if not bodies:
-        raise ProviderError("Claude Code did not tell which tools it offers")
+        raise ProviderError("Claude Code did not report which tools it offers")
     listed = max((body.get("tools") or [] for body in bodies), key=len)
     return [
         Offered(each["name"], each.get("description") or "", each["input_schema"])

@@ -65,7 +65,7 @@ def collect(
         tags: only results whose case has one of these tags.
         failing: only dispatches that fail.
         issue: the key of an issue (see :func:`baton.session.issues.find_issues`): only failures
-            that are its members are chosen, and passes beside them. Its cases have the tag
+            that are its members are chosen, and passing neighbours. Its cases have the tag
             ``issue:KEY``.
         form: how the cases are played.
         context_turns: the number of turns before and after a dispatch that a case contains in full.

@@ -115,7 +115,7 @@ def judge_flags_of(options: ScoreOptions) -> JudgeFlags:
 
 
 class Criteria(msgspec.Struct, frozen=True):
-    """A file of ADK's criteria; ``found``: it was found beside data, and not named by the user."""
+    """A file of ADK's criteria; ``found``: it was found next to data, and not named by the user."""
 
     file: Path
     found: bool = False

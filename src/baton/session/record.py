@@ -53,8 +53,8 @@ def record_program(
 ) -> Recorded:
     """Run a program, and record the spans of all its Python processes into a file.
 
-    OpenTelemetry and the instrumentors that are installed beside the program are set up before its
-    first line runs. Spans go to the file alone, each as it ends, or else to the server alone.
+    OpenTelemetry and the installed instrumentors are set up before its first line runs. Spans are
+    only written to the file, each when it ends, or only sent to the server.
 
     Args:
         command: the program and its arguments, as in a shell.

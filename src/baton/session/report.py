@@ -128,7 +128,7 @@ def check_outputs(
     """Make sure that reports can be written, before anything runs.
 
     Raises:
-        InputError: a file cannot be written, or is one of the ``inputs``; an endpoint is none.
+        InputError: a file cannot be written, or is one of the ``inputs``; an endpoint is not valid.
     """
     reporters = config.reporters if config else []
     paths = [Path(each.output_path) for each in reporters if each.output_path]

@@ -30,7 +30,7 @@ from .frame import View, Visit, Web
 
 PATH = "/collect"
 _OF_ISSUE = 20
-"""Cases of an issue with what passes beside them."""
+"""Cases of an issue with passing neighbours."""
 
 
 def routes(web: Web) -> list[BaseRoute]:
@@ -200,7 +200,7 @@ def _save(visit: Visit) -> Response:
 
 
 def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case], list[Promoted]]:
-    """Make cases of an issue: the expectations for each member, and passes beside them."""
+    """Make cases of an issue: the expectations for each member, and passing neighbours."""
     one = one_issue(visit.state.store, visit.caller.project, key).issue
     form = form_of(one.subtype, has_dispatch=True) or "decision"
     failing = len(collected.chosen) - collected.green

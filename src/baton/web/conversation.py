@@ -228,7 +228,7 @@ def _stamp(one: Conversation) -> str:
 def _about_scores(
     visit: Visit, one: Conversation, rows: Sequence[ScoreRow], agents: Sequence[str]
 ) -> Plain:
-    """Return what the scripts draw beside the trace: scores, labels and comments."""
+    """Return what the scripts draw in addition to the trace: scores, labels and comments."""
     store, project = visit.state.store, visit.caller.project
     labels = labels_of(store, project, conversation_id=one.id, limit=1000).items
     return {

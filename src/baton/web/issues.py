@@ -99,7 +99,7 @@ def _trend(counts: Sequence[int]) -> _Trend:
     bars = [
         _Bar(place * _BAR, _HIGH - height, height)
         for place, count in enumerate(counts)
-        # A day with one failure is seen beside one with a thousand.
+        # A day with one failure stays visible next to a day with a thousand.
         for height in [max(2.0, round(_HIGH * count / most, 1)) if count else 0.6]
     ]
     today = counts[-1] if counts else 0

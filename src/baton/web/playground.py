@@ -168,7 +168,7 @@ def _hues(trace: Trace) -> dict[str, int]:
 
 
 def _homes(visit: Visit) -> dict[str, dict[str, str]]:
-    """Return where the datasets of each agent are made: ADK's are beside its agents."""
+    """Return where the datasets of each agent are created: ADK's are next to its agents."""
     places = {str(each.folder): each.name for each in folders(visit).places()}
     first = next(iter(places.values()), "")
     homes = {}

@@ -170,7 +170,7 @@ def short_count(value: float | None, missing: str = "–") -> str:
 
 
 def percent_text(part: float, whole: float) -> str:
-    """Write a share that reads 100 % only if it is all, and 0 % only if it is none."""
+    """Write a share as 100 % only if it is exactly 1, and as 0 % only if it is exactly 0."""
     if not whole:
         return "–"
     share = round(100 * part / whole)

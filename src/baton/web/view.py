@@ -132,7 +132,7 @@ def _evaluations_in(path: Path) -> list[Path]:
 
 
 def _others(path: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a folder has files beside its evaluations."""
+    """Return whether a folder has other files than its evaluations."""
     return any(
         file.is_file() and not any(file.is_relative_to(folder) for folder in folders)
         for file in path.rglob("*")

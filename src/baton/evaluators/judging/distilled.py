@@ -419,7 +419,7 @@ def _faults_of_trees(model: DistilledModel) -> Iterator[str]:
             return
         for at, number in enumerate(tree.number):
             if not -1 <= number < len(model.numbers):
-                yield "a tree looks at a number that there is not"
+                yield "a tree uses a number that does not exist"
             elif number >= 0 and not (at < tree.left[at] < size and at < tree.right[at] < size):
                 yield "a node of a tree does not come after its parent"  # it would never end
         if not all(abs(limit) < 1e9 for limit in tree.limit):

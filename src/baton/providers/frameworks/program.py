@@ -274,7 +274,7 @@ def asked_of(case: Case, *, needs_tool: bool = True) -> tuple[str, list[Message]
         return sender, list(dispatch.context)
     if call.tool is None:
         raise ProviderError(
-            "the sender cannot go on from the result: the case lacks the `tool` of its `call`"
+            "the sender cannot continue from the result: the case lacks the `tool` of its `call`"
         )
     made = MadeCall(name=call.tool, arguments=call.arguments, result=call.result)
     message = Message(role="agent", agent=sender, calls=[made])

@@ -30,7 +30,7 @@ _ROLES = {"model": "assistant"}
 
 
 def read(body: dict[str, Any]) -> Asked:
-    """Read a request; the model and whether to stream stand in the path."""
+    """Read a request; the path has the model and whether to stream."""
     messages = [
         Message(_ROLES.get(content.get("role", "user"), "user"), text_of(content.get("parts")))
         for content in body.get("contents") or []
