@@ -224,8 +224,14 @@ def test_a_resumed_graph_alone_is_a_turn_whose_message_is_the_answer(
 
 @pytest.mark.parametrize(
     "capture",
-    ["langgraph/interrupt_in_tool.json", "google-adk/confirmation_content.json", "pydantic-ai/approval.json"],
-)  # fmt: skip
+    [
+        "google-adk/confirmation_content.json",
+        "langgraph/interrupt_in_tool.json",
+        "pydantic-ai/approval.json",
+        "strands/interrupted.json",
+        "strands/interrupted_latest_semconv.json",
+    ],
+)
 def test_a_turn_whose_resumption_is_not_recorded_yet_waits(tmp_path: Path, capture: str) -> None:
     [turn] = _kept(tmp_path, capture, 0).turns
     assert (turn.status, turn.output) == ("waiting", None)

@@ -6,13 +6,15 @@ import re
 from collections.abc import Collection
 from functools import partial
 
-from baton.readers.otlp.readings import AgentSpan, Node, WorkflowSpan
-from baton.readers.otlp.span import Event
+from baton.readers.otlp.readings import AgentSpan, Node, ToolSpan, WorkflowSpan
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import parsed
 
 from .base import Dialect
 
 _NAME = "strands"
 _GRAPH = "invoke_graph"
+_INTERRUPT = "interrupt"
 # A graph gives each node the answers of earlier nodes as parts of its message: "Inputs from
 # previous nodes:", "From market:", "  - Agent: 58000 people live there.". A node and its agent can
 # have different names.
@@ -24,9 +26,18 @@ _NEXT = re.compile(r"\n(?:From [^\n]+:\n)?  - [^\n:]+: ")
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Set the function that finds which nodes of a graph an agent follows."""
+    """Set the function that finds which nodes of a graph an agent follows, and what waits."""
+    interrupted: set[int] = set()
     for node in nodes:
         says, around = node.says, node.parent
+        if type(says) is AgentSpan and says.framework == _NAME and _is_interrupted(node.span):
+            interrupted.add(id(node))
+            # Its answer is the list of interrupts, for the program.
+            says.output, says.spoken, says.waits = None, list, True
+        if id(around) in interrupted and type(says) is not AgentSpan:
+            interrupted.add(id(node))  # parents come first
+            if type(says) is ToolSpan and says.result is None and not says.failed:
+                says.waits = True
         if type(says) is AgentSpan and says.framework == _NAME:
             in_graph = (
                 around is not None
@@ -35,6 +46,20 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             )
             says.follows = partial(_answers_before, says, in_graph)
     return []
+
+
+def _is_interrupted(span: Span) -> bool:
+    """Return whether an agent ended with a question to a person, by the reason why it stopped."""
+    for event in span.events:
+        if event.attributes.get("finish_reason") == _INTERRUPT:
+            return True
+        told = event.attributes.get("gen_ai.output.messages")
+        if isinstance(told, str) and _INTERRUPT in told:
+            messages = parsed(told)
+            last = messages[-1] if isinstance(messages, list) and messages else None
+            if isinstance(last, dict) and last.get("finish_reason") == _INTERRUPT:
+                return True
+    return False
 
 
 def _answers_before(
