@@ -315,3 +315,39 @@ def test_bytes_of_images_are_not_kept(project: Project, say: Any) -> None:
     assert call.result is not None
     assert "QUJD" not in json.dumps(str(trace))
     assert [(part.type, part.mime) for part in call.result.parts or []] == [("image", "image/png")]
+
+
+COMPACTED = "<local-command-stdout>Compacted </local-command-stdout>"
+COMPACT = "<command-name>/compact</command-name>\n<command-message>compact</command-message>"
+
+
+def test_a_command_that_claude_code_carries_out_itself_is_no_turn(
+    project: Project, say: Any
+) -> None:
+    lines = [
+        say.hears("Rates?"),
+        say.says("19.", id="m1"),
+        {**say.hears("This session is being continued"), "isCompactSummary": True},
+        say.hears(COMPACT),
+        say.hears(COMPACTED),
+        say.hears("And law?"),
+        say.says("7.", id="m2"),
+    ]
+    (trace,) = load_traces(project({MAIN: lines}) / MAIN)
+    told = [(turn.input and turn.input.text, turn.status) for turn in trace.turns]
+    assert told == [("Rates?", "completed"), ("And law?", "completed")]
+
+
+def test_a_command_that_is_a_prompt_is_a_turn(project: Project, say: Any) -> None:
+    review = "<command-message>review</command-message>\n<command-name>/review</command-name>"
+    prompt = {**say.hears("Review the change."), "isMeta": True}
+    lines = [say.hears(review), prompt, say.says("It is fine.", id="m1")]
+    (trace,) = load_traces(project({MAIN: lines}) / MAIN)
+    assert [turn.status for turn in trace.turns] == ["completed"]
+
+
+def test_the_last_command_without_an_answer_is_no_turn(project: Project, say: Any) -> None:
+    """The user stopped there."""
+    lines = [say.hears("Hi."), say.says("Hi.", id="m1"), say.hears(COMPACT), say.hears(COMPACTED)]
+    (trace,) = load_traces(project({MAIN: lines}) / MAIN)
+    assert [turn.status for turn in trace.turns] == ["completed"]

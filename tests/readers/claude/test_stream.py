@@ -39,6 +39,20 @@ def test_a_turn_starts_with_the_users_words_where_they_are_repeated(read: Read, 
     assert [turn.output.text for turn in trace.turns if turn.output] == ["more", "b"]
 
 
+def test_a_compacted_conversation_continues_with_the_next_turn(read: Read, say: Any) -> None:
+    """The output of `/compact` stands there as a message of the user, the only one in the stream."""
+    summary = {**say.hears("This session is being continued"), "isSynthetic": True}
+    output = {
+        **say.hears("<local-command-stdout>Compacted </local-command-stdout>"),
+        "isReplay": True,
+    }
+    trace = read(
+        say.says("one"), say.result(), summary, output, {**say.result(), "num_turns": 0},
+        say.says("two", id="m2"), say.result(),
+    )  # fmt: skip
+    assert [turn.output.text for turn in trace.turns if turn.output] == ["one", "two"]
+
+
 def test_a_result_that_a_task_started_continues_the_turn(read: Read, say: Any) -> None:
     trace = read(
         say.dispatches("d"), say.says("one"), say.result(), say.says("two", id="m2"),

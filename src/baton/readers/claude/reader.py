@@ -20,7 +20,16 @@ from .agents import Cards, Links, find_links
 from .files import Folder, agent_files, guard_notes, head, session_file
 from .session import SessionReader, finish, name_sidechains
 from .usage import other_usage
-from .wire import Entry, Lines, message_text, notices, read_lines, text_at, to_entries
+from .wire import (
+    Entry,
+    Lines,
+    is_written_by_program,
+    message_text,
+    notices,
+    read_lines,
+    text_at,
+    to_entries,
+)
 
 FORMAT, FRAMEWORK = "claude-session", "claude-agent-sdk"
 # Claude Code starts some sub-agents with this prompt when a session begins. Nobody asked for
@@ -170,7 +179,8 @@ def _is_user(entry: Entry) -> bool:
     if entry.type != "user" or not entry.main or entry.data.get("isSynthetic") is True:
         return False
     text = message_text(entry.blocks).text or ""
-    return bool(text) and not notices(text) and not text.startswith("[Request interrupted")
+    by_user = not is_written_by_program(entry, text) and not text.startswith("[Request interrupted")
+    return bool(text) and not notices(text) and by_user
 
 
 _COUNTS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")

@@ -36,6 +36,7 @@ from .wire import (
     failure,
     is_list,
     is_written_by_program,
+    local_commands,
     message_text,
     notices,
     seconds,
@@ -65,6 +66,7 @@ class SessionReader:
         self.unstated: set[str] = set()
         self.partial: set[str] = set()
         self.ended_turn = False
+        self._local: set[int] = set()
         self._user_told = user_told
         self._origins: list[dict[str, Any]] = []
         self._ended: dict[str, tuple[str, float | None]] = {}
@@ -79,6 +81,7 @@ class SessionReader:
         """Read all entries."""
         self._origins = [entry.data for entry in entries if entry.type == "result"]
         self._delivery.expect(self._origins)
+        self._local = local_commands(entries)
         for entry in entries:
             uuid = text_at(entry.data, "uuid")
             if uuid and uuid in self._uuids:
@@ -222,7 +225,7 @@ class SessionReader:
             self._told(thread, heard, entry)
         elif entry.data.get("isCompactSummary") is True:
             self._drop("summaries of a compacted conversation", text)
-        elif not is_written_by_program(entry, text):
+        elif id(entry) not in self._local and not is_written_by_program(entry, text):
             self.threads.open_turn(heard, entry.at)
             self.ended_turn = False
 

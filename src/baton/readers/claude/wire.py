@@ -413,6 +413,7 @@ GIVEN = frozenset({
 })  # fmt: skip
 """Kinds of attachments with which a user gives a model more than text."""
 _COMMAND_OUTPUT = ("<local-command-", "<bash-stdout>", "<bash-stderr>")
+_COMMANDS = ("<command-name>", "<command-message>", "<bash-input>")
 NO_ANSWER = ("(no content)", "No response requested.")
 NOT_A_USER = frozenset({
     "task-notification", "auto-continuation", "coordinator", "observer", "observer-activity",
@@ -438,6 +439,24 @@ def is_written_by_program(entry: Entry, text: str) -> bool:
     if any(data.get(flag) is True for flag in flags) or text.startswith(_COMMAND_OUTPUT):
         return True
     return text_at(dict_at(data, "origin"), "kind") in NOT_A_USER
+
+
+def local_commands(entries: list[Entry]) -> set[int]:
+    """Return the ``id()`` of commands of a user that no model has seen, like ``/compact``.
+
+    Claude Code itself prints the output, which follows. Commands that are prompts have none.
+    """
+    found: set[int] = set()
+    command: Entry | None = None
+    for entry in entries:
+        if entry.type == "assistant":
+            command = None
+        elif entry.type == "user" and entry.main:
+            text = block_content(entry.message.get("content")).plain()
+            if command is not None and text.startswith(_COMMAND_OUTPUT):
+                found.add(id(command))
+            command = entry if text.lstrip().startswith(_COMMANDS) else None
+    return found
 
 
 def text_of(data: dict[str, Any]) -> str:
