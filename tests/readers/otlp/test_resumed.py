@@ -73,6 +73,20 @@ def test_a_result_from_outside_resumes_the_turn_without_a_span_of_the_tool() -> 
     assert [step.status for step in tools(turn.runs[0])] == ["ok"]
 
 
+def test_a_decision_that_repeats_the_call_is_no_message_of_the_user() -> None:
+    decided = {"type": "function_approval_response", "function_call": PAY[0], "approved": True}
+    heard = [{"role": "user", "parts": [decided]}]
+    told = {"gen_ai.input.messages": json.dumps(heard)}
+    done = tool("pay", id_="id-7", args={"to": "Ana"}, result="paid")
+    resumed = agent("a", done, model("Done.", hears=[ASKED, WROTE, _answer()]), **told)
+    [turn] = _read(_asks(), resumed).turns
+    assert turn.input is not None
+    assert turn.input.text == "Pay Ana"
+    [alone] = _read(resumed).turns
+    assert alone.input is not None
+    assert alone.input.text == "Pay Ana"
+
+
 def test_a_person_who_refuses_resumes_the_turn() -> None:
     told = _answer("The tool call was denied.")
     [turn] = _read(_asks(), agent("a", model("Then not.", hears=[ASKED, WROTE, told]))).turns
@@ -227,6 +241,7 @@ def test_a_resumed_graph_alone_is_a_turn_whose_message_is_the_answer(
     [
         "google-adk/confirmation_content.json",
         "langgraph/interrupt_in_tool.json",
+        "microsoft-agent-framework/approval_waits.json",
         "pydantic-ai/approval.json",
         "strands/interrupted.json",
         "strands/interrupted_latest_semconv.json",

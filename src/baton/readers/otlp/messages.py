@@ -58,6 +58,11 @@ _ODD_CALL = frozenset((*_INSIDE, *_NAMES[1:], *_IDS[1:], *_ARGUMENTS[1:], "tool_
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
 # Messages that are no JSON: an exporter has cut them off, so nobody wrote this text.
 _CUT = re.compile(r'\s*\[?\[?\s*\{\s*"(?:role|parts|messages)"\s*:\s*["\[{]')
+# Questions to a person and the decisions, which repeat the call. The first two are Microsoft's.
+ASKS_A_PERSON = "function_approval_request"
+_APPROVALS = frozenset(
+    {ASKS_A_PERSON, "function_approval_response", "tool-approval-request", "tool-approval-response"}
+)
 _HOSTED, _HOSTED_ANSWER = "_call", "_call_output"
 
 
@@ -470,6 +475,8 @@ def _message(role: str, name: str | None, body: Any) -> Message:
                 continue
         if isinstance(block, str):
             texts.append(block)
+        elif isinstance(block, dict) and block_kind(block) in _APPROVALS:
+            continue
         elif not isinstance(block, dict):
             data.append(finite(block))
         elif _take(block, message, thoughts):

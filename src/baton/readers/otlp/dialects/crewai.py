@@ -10,6 +10,7 @@ import re
 from ast import literal_eval
 from typing import Any
 
+from baton.readers.otlp.messages import Message
 from baton.readers.otlp.readings import (
     AgentSpan,
     Node,
@@ -62,6 +63,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         says, outer = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME and node.span.name != _TASK:
             _ask(node, says)
+            _answer(node, says)
         if outer is None or type(says) is not ToolSpan or node.span.name != _USE:
             continue
         before = outer.says
@@ -104,6 +106,16 @@ def _ask(node: Node, says: AgentSpan) -> None:
                         says.input = content(description)
                 return
         above = above.parent
+
+
+def _answer(node: Node, says: AgentSpan) -> None:
+    """Read the answer from the result of the task, whose messages newer versions end before it."""
+    made = parsed(node.span.attributes.get("output.value"))
+    if not isinstance(made, dict) or "description" not in made:
+        return
+    said = content(made.get("raw"))
+    if said is not None and all(m.role != "assistant" for m in says.spoken_messages()):
+        says.spoken, says._spoken = (lambda: [Message(role="assistant", content=said)]), None
 
 
 def _task(says: AgentSpan, span: Span) -> None:

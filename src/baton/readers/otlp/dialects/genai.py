@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from baton.readers.otlp.messages import ASKS_A_PERSON
 from baton.readers.otlp.readings import (
     AgentSpan,
     HandoffSpan,
@@ -152,6 +153,10 @@ def read_agent(span: Span) -> AgentSpan:
     )
     if says.output is not None and _deferred(says.output.data):
         says.output, says.waits = None, True
+    said = attributes.get("gen_ai.output.messages")
+    # Looked for as text first, as decoding every message would be slow.
+    if span.scope == MICROSOFT and isinstance(said, str) and ASKS_A_PERSON in said:
+        says.waits = _asks_a_person(parsed(said))
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
     says.heard, says.spoken = carried.messages(span)
@@ -173,6 +178,15 @@ def _deferred(answer: Any) -> bool:
     if not all(isinstance(listed, list) for listed in calls) or not any(calls):
         return False
     return all(isinstance(c, dict) and "tool_call_id" in c for listed in calls for c in listed)
+
+
+def _asks_a_person(messages: Any) -> bool:
+    """Return whether an agent of Microsoft ends with calls that a person has to allow."""
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    parts = last.get("parts") if isinstance(last, dict) else None
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and part.get("type") == ASKS_A_PERSON for part in parts
+    )
 
 
 def read_model(span: Span) -> ModelSpan:
