@@ -51,6 +51,12 @@ class _Part:
             self._nodes = build_tree(self.spans, self._logs)
         return self._nodes
 
+    def clear(self) -> None:
+        """Drop the nodes; parents and children would keep each other alive."""
+        for node in self._nodes or ():
+            node.children.clear()
+        self._nodes = None
+
     def models(self) -> list[tuple[Node, ModelSpan]]:
         """Return the model requests with their nodes, in start order."""
         found = [(node, says) for node in self.nodes if type(says := node.says) is ModelSpan]
@@ -115,7 +121,11 @@ class _Pending:
 
     def nodes(self, logs: list[Event]) -> list[Node]:
         """Return the nodes of all parts."""
-        return self._parts[0].nodes if len(self._parts) == 1 else build_tree(self._spans, logs)
+        if len(self._parts) == 1:
+            return self._parts[0].nodes
+        for part in self._parts:
+            part.clear()
+        return build_tree(self._spans, logs)
 
     def is_resumed_by(self, part: _Part) -> bool:
         """Return whether spans prove that they resume this turn."""
