@@ -294,5 +294,5 @@ def test_a_server_that_stops_breaks_off_what_is_asked(either: Store) -> None:
     asking.join(30)
     assert broken
     assert broken[0] - stopped < 30  # and not the minute that it may take
-    with pytest.raises(TooLong, match="stops"), either.read():
+    with pytest.raises(TooLong, match="stopping"), either.read():
         pass
