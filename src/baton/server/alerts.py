@@ -30,11 +30,11 @@ from baton.http.credentials import Credentials, is_header_name, is_header_value
 from baton.http.credentials import address as address_of
 from baton.http.rate_limits import retry_after
 from baton.model import InputError, Problem, suggestion
-from baton.runner.loop import run_anywhere
 from baton.stats.intervals import Estimate, mean_interval
 from baton.stats.sequential import Watch
 
 from .database import EVERY_PROJECT
+from .queues import deliver_all
 from .rules import Alert, Channel, Rule, Rules
 from .schema import alert, alert_watch, delivery, score
 from .store import Store
@@ -626,19 +626,12 @@ def deliver(store: Store, addresses: Addresses, now: float) -> int:
     if not parcels:
         return 0
 
-    async def one(parcel: _Parcel) -> bool:
+    async def deliver(parcel: _Parcel) -> bool:
         sent = await _send(addresses, parcel)
         # At once, not after the slowest of the others: until then, a crash sends it again.
         return await asyncio.to_thread(_keep, store, parcel, sent, now)
 
-    async def every() -> list[bool | BaseException]:
-        return await asyncio.gather(*map(one, parcels), return_exceptions=True)
-
-    ended = run_anywhere(every())
-    for each in ended:
-        if isinstance(each, BaseException):
-            raise each
-    return sum(map(bool, ended))
+    return deliver_all(parcels, deliver)
 
 
 def _keep(store: Store, parcel: _Parcel, sent: _Sent, now: float) -> bool:

@@ -22,7 +22,6 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from baton.feed.signature import Signature, short_name
 from baton.http.answers import NoAnswer, Refused
 from baton.model import counted
-from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueRow
 
 from .alerts import (
@@ -51,6 +50,7 @@ from .alerts import (
 from .database import EVERY_PROJECT
 from .issue_list import one_issue
 from .issues import alone
+from .queues import deliver_all
 from .schema import issue, issue_event, issue_notice
 from .store import DEFAULT, Store
 
@@ -189,18 +189,11 @@ def tell_of_issues(store: Store, addresses: Addresses, now: float) -> int:
     if not parcels:
         return 0
 
-    async def one(parcel: _Parcel) -> bool:
+    async def deliver(parcel: _Parcel) -> bool:
         sent = await _send(addresses, spec, parcel)
         return await asyncio.to_thread(_keep, store, parcel, sent, now)
 
-    async def every() -> list[bool | BaseException]:
-        return await asyncio.gather(*map(one, parcels), return_exceptions=True)
-
-    ended = run_anywhere(every())
-    for each in ended:
-        if isinstance(each, BaseException):
-            raise each
-    return sum(map(bool, ended))
+    return deliver_all(parcels, deliver)
 
 
 def _keep(store: Store, parcel: _Parcel, sent: _Sent, now: float) -> bool:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sqlalchemy import Table, func, select, update
+
+from baton.runner.loop import run_anywhere
 
 from .database import EVERY_PROJECT
 from .inbox import Inbox
 from .schema import delivery, inbox, job, judging, trace
 from .store import Store
+
+_P = TypeVar("_P")
 
 
 class Queue(NamedTuple):
@@ -86,3 +92,19 @@ def change_taken(store: Store, table: Table, taken: Taken, **values: Any) -> boo
     )
     with store.write() as connection:
         return connection.execute(change.values(**values)).rowcount == 1
+
+
+def deliver_all(parcels: Iterable[_P], deliver: Callable[[_P], Awaitable[bool]]) -> int:
+    """Deliver messages at the same time, and return how many of them arrived.
+
+    All of them end before the first error is raised, so that no result is lost.
+    """
+
+    async def every() -> list[bool | BaseException]:
+        return await asyncio.gather(*map(deliver, parcels), return_exceptions=True)
+
+    ended = run_anywhere(every())
+    for result in ended:
+        if isinstance(result, BaseException):
+            raise result
+    return sum(map(bool, ended))
