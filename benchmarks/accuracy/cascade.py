@@ -11,6 +11,7 @@ from collections import Counter
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.subject import Subject
 from baton.model import EvalContext, Score
 
 from .trials import Trial, trials
@@ -34,6 +35,8 @@ def counted(trial: Trial, judge: Judged, each: bool) -> Counter[str]:
         planned = judge.plan(subject)
         if isinstance(asked, Score) and isinstance(planned, Score) and planned.value is None:
             continue
+        if is_beside(trial, subject):
+            continue
         found["judged"] += 1
         found["calls without"] += not isinstance(asked, Score)
         found["calls with"] += not isinstance(planned, Score)
@@ -48,6 +51,22 @@ def counted(trial: Trial, judge: Judged, each: bool) -> Counter[str]:
                 verdict = f"{planned.value:g} {'rightly' if right else 'WRONGLY'}"
                 print(f"{trial.kind}  {trial.source}  {subject.id}  {verdict}  {planned.reason}")
     return found
+
+
+def is_beside(trial: Trial, subject: Subject) -> bool:
+    """Return whether a dispatch lost its result too, when a result of the same caller was removed.
+
+    The seeded fault replaces the caller's answer ("19, allowed."), which may have carried the
+    results of its other dispatches. What is right for these is not known, so they do not count.
+    """
+    if trial.seeded is None or trial.kind not in ("ignored_result", "repeated_work"):
+        return False
+    seeded = trial.seeded.subject
+    if subject.dispatch is None or subject.dispatch.id in seeded:
+        return False
+    every = (dispatch for turn in trial.trace.turns for dispatch in turn.dispatches)
+    callers = {dispatch.from_run for dispatch in every if dispatch.id in seeded}
+    return subject.dispatch.from_run in callers
 
 
 def main() -> None:

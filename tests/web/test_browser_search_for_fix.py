@@ -94,7 +94,7 @@ def test_try_to_fix_finds_a_text_that_is_proven_and_writes_no_file(
             page.wait_for_timeout(500)
         page.click("tr[data-row] a.name")
         page.click("text=Try to fix")
-        page.wait_for_selector("text=/search for a fix waits|fix is searched for/i")
+        page.wait_for_selector("text=/search for a fix is queued|searching for a fix/i")
         page.wait_for_selector(".fix-state.proven, .ask .callout.error", timeout=240_000)
         assert not page.locator(".ask .callout.error").count(), page.inner_text(
             ".ask .callout.error"
