@@ -194,7 +194,7 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
         sys.stdout, sys.stderr = before
         for each in before:
             _drop_unread(each)
-        with suppress(OSError, ValueError):  # that nobody reads any more changes nothing
+        with suppress(OSError, ValueError):  # it does not matter if the reader has gone
             out.accept_commands()
             for stream in strict:
                 stream.reconfigure(errors="strict")

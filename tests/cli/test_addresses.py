@@ -171,7 +171,7 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
         (["eval", "--resume", "{missing}"], "is resumed in its local folder"),
         (["score", "x.jsonl", "--out", "nosuch://bucket"], "nosuch://bucket: cannot be read"),
         (["push", "one", "--out", "{missing}", "--server", "http://localhost"], "no --server"),
-        (["push", "one", "--out", "elsewhere"], "is no address"),
+        (["push", "one", "--out", "elsewhere"], "has to be an address"),
         (["push", "{missing}", "--out", "{missing}"], "no evaluation"),
         (["push", "{missing}"], "recordings at an address are read only by `baton score`"),
     ],

@@ -49,9 +49,9 @@ def push_command(
 
 
 def _copied(folders: Sequence[str], address: str) -> int:
-    """Copy evaluation folders to an address; raises InputError if one is none."""
+    """Copy evaluation folders to an address; raises InputError if a folder holds no evaluation."""
     if not is_address(address):
-        raise InputError(f"--out {address} is no address, such as s3://bucket/evaluations")
+        raise InputError(f"--out has to be an address like s3://bucket/evaluations, got {address}")
     for folder in folders:
         read_evaluation(Path(folder))
     for folder in folders:

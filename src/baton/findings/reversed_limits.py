@@ -154,7 +154,7 @@ def _with_headings(prompt: str) -> Iterator[tuple[str, str]]:
 
 
 def _before(sentence: str, clause: str) -> str:
-    """Return the "and" or "with" that a clause was cut off at."""
+    """Return the word in front of a clause, such as "and" or "with", with a space; or nothing."""
     at = sentence.find(clause)
     word = re.search(r"(\w+)\s+$", sentence[max(0, at - 12) : at])
     return f"{word[1]} " if word is not None else ""

@@ -390,7 +390,7 @@ class Watch:
             self._unpriced += 1
 
     def refuse(self, slot: Slot) -> str | None:
-        """Say why a case cannot be played any more, when the budget is spent."""
+        """Return why no further case is played, if the budget is spent."""
         limit = self._wanted.max_agent_cost
         if limit is None or self._cost < limit:
             return None

@@ -255,16 +255,21 @@ class Endpoint(NamedTuple):
     """Maximum bytes of a request's body: a few thousand labels, unless it contains files."""
 
 
-def _conversations(call: Call) -> Any:
+def _page(call: Call, listed: Callable[..., Any], **more: Any) -> Any:
+    """Return the page of a list that the parameters of a call select."""
     params = call.params
-    return queries.conversations(
+    return listed(
         call.state.store,
         call.caller.project,
         call.chosen,
-        text=params.text,
         limit=params.limit,
         cursor=params.cursor,
+        **more,
     )
+
+
+def _conversations(call: Call) -> Any:
+    return _page(call, queries.conversations, text=call.params.text)
 
 
 def _conversation(call: Call) -> Any:
@@ -276,66 +281,28 @@ def _conversation(call: Call) -> Any:
 
 
 def _records(call: Call) -> Any:
-    params = call.params
-    return exports.records(
-        call.state.store,
-        call.caller.project,
-        call.chosen,
-        limit=params.limit,
-        cursor=params.cursor,
-        last=params.last,
-    )
+    return _page(call, exports.records, last=call.params.last)
 
 
 def _otlp(call: Call) -> Any:
-    params = call.params
-    return exports.otlp(
-        call.state.store,
-        call.caller.project,
-        call.chosen,
-        limit=params.limit,
-        cursor=params.cursor,
-        last=params.last,
-        redaction=call.state.live_settings().redaction,
-    )
+    redaction = call.state.live_settings().redaction
+    return _page(call, exports.otlp, last=call.params.last, redaction=redaction)
 
 
 def _rows(call: Call) -> Any:
-    params = call.params
-    return exports.rows(
-        call.state.store,
-        call.caller.project,
-        call.chosen,
-        limit=params.limit,
-        cursor=params.cursor,
-        last=params.last,
-    )
+    return _page(call, exports.rows, last=call.params.last)
 
 
 def _parts(call: Call) -> Any:
-    params = call.params
-    return exports.parts(
-        call.state.store, call.caller.project, call.chosen, limit=params.limit, cursor=params.cursor
-    )
+    return _page(call, exports.parts)
 
 
 def _dispatches(call: Call) -> Any:
-    params = call.params
-    return queries.dispatches(
-        call.state.store, call.caller.project, call.chosen, limit=params.limit, cursor=params.cursor
-    )
+    return _page(call, queries.dispatches)
 
 
 def _scores(call: Call) -> Any:
-    params = call.params
-    return queries.scores(
-        call.state.store,
-        call.caller.project,
-        call.chosen,
-        every_version=params.every_version,
-        limit=params.limit,
-        cursor=params.cursor,
-    )
+    return _page(call, queries.scores, every_version=call.params.every_version)
 
 
 def _edges(call: Call) -> Any:
@@ -392,16 +359,13 @@ def _trends(call: Call) -> Any:
 
 def _issues(call: Call) -> Any:
     params = call.params
-    return issues(
-        call.state.store,
-        call.caller.project,
-        call.chosen,
+    return _page(
+        call,
+        issues,
         order=params.order,
         all=params.all,
         since=_seconds(params.since),
         until=_seconds(params.until),
-        limit=params.limit,
-        cursor=params.cursor,
     )
 
 
