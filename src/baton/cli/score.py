@@ -7,6 +7,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, TypedDict
 
+import msgspec
+
 from baton.session.report import out_at
 from baton.session.score import estimate_scoring, score_files
 
@@ -118,5 +120,5 @@ def score_command(
             )
     if dry_run:
         return print_estimate(estimate, json=showing.json)
-    written = written._replace(upload_to=stored.address)
+    written = msgspec.structs.replace(written, upload_to=stored.address)
     return report(written, showing=showing, reports=reports)

@@ -15,7 +15,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from baton.model import GitState, InputError
 
@@ -38,7 +39,7 @@ _KEPT = {
 """Settings for how files compare with the index; each value is a plain word and runs nothing."""
 
 
-class _Repository(NamedTuple):
+class _Repository(msgspec.Struct, frozen=True):
     """A working tree, its git directory, and the directory shared with other working trees."""
 
     tree: Path
@@ -197,7 +198,7 @@ def _apart_from(repository: _Repository, commit: str, own: Path) -> dict[str, st
     }
 
 
-class Blob(NamedTuple):
+class Blob(msgspec.Struct, frozen=True):
     """A file of a commit: its mode, as git writes it, and its bytes."""
 
     mode: str

@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import msgspec
 
@@ -60,7 +60,7 @@ class CaseSequence(Sequence[Case]):
         """Return the source of a case."""
 
 
-class Source(NamedTuple):
+class Source(msgspec.Struct, frozen=True):
     """The text of a case, and the function that reads its dialect."""
 
     document: Document
@@ -107,7 +107,7 @@ class LazyCases(CaseSequence):
         return case
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """The file and index of one case of a joined dataset."""
 
     cases: LazyCases
@@ -221,7 +221,7 @@ _NAMED = 20
 _SUFFIXES = {".json", ".jsonl", ".ndjson", ".yaml", ".yml"}
 
 
-class FileCases(NamedTuple):
+class FileCases(msgspec.Struct, frozen=True):
     """The cases of one file."""
 
     file: str
@@ -254,7 +254,7 @@ def dataset_files(folder: Path, links: list[Path] | None = None) -> list[Path]:
     return [path for path in files if path not in leading_out] if leading_out else files
 
 
-class About(NamedTuple):
+class About(msgspec.Struct, frozen=True):
     """What is known about a file beforehand: a short name, and definitions of agents.
 
     The name becomes the id of the case of a flat test file, which has none.
@@ -375,7 +375,7 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     return _checked(file, dialect, about, len(raws), raw_documents(file, data, raws), head)
 
 
-class _Head(NamedTuple):
+class _Head(msgspec.Struct, frozen=True):
     """The data of a file beside its cases."""
 
     name: str | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -160,7 +159,7 @@ def matching(expression: str) -> Keep:
     return keep
 
 
-class _Token(NamedTuple):
+class _Token(msgspec.Struct, frozen=True):
     text: str
     quoted: bool
 

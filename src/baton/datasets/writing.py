@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.model import Case, Content
 
@@ -11,14 +13,14 @@ Blobs = Mapping[str, dict[str, Any]]
 """Attachments with their bytes, as ADK writes them, by the SHA-256 (hex) of the bytes."""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """The data of a file beside its cases."""
 
     name: str
     description: str | None = None
 
 
-class Writer(NamedTuple):
+class Writer(msgspec.Struct, frozen=True):
     """One dialect.
 
     ``case`` writes a case as plain data, as far as the dialect can hold it; ``None`` if it cannot

@@ -20,7 +20,6 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
-    NamedTuple,
     Self,
     TypeVar,
 )
@@ -346,7 +345,7 @@ def _options_of(
     return names, _reader_of(names)
 
 
-class Pair(NamedTuple):
+class Pair(msgspec.Struct, frozen=True):
     """An expected turn and the played one; ``number`` counts from 1."""
 
     number: int
@@ -354,7 +353,7 @@ class Pair(NamedTuple):
     turn: Turn
 
 
-class Unscored(NamedTuple):
+class Unscored(msgspec.Struct, frozen=True):
     """The reason why a case cannot be scored."""
 
     status: Status
@@ -551,7 +550,7 @@ def nothing_to_judge(trace: Trace, what: str) -> Unscored:
     return Unscored("skipped", f"{what} to judge")
 
 
-class WholeTrace(NamedTuple):
+class WholeTrace(msgspec.Struct, frozen=True):
     """What a :class:`TraceEvaluator` scores. ``doubt`` is why the trace may be incomplete."""
 
     trace: Trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -37,7 +37,7 @@ from baton.plugins import FROM_CASES, Alias
 from .base import Pair, TurnEvaluator, Unknown, Which, describe
 
 
-class Scope(NamedTuple):
+class Scope(msgspec.Struct, frozen=True):
     """The examined runs and their calls. ``unknown`` is why they are unknown."""
 
     runs: list[AgentRun]
@@ -376,7 +376,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         for run in below.runs:
             if run.id not in seen and self._may_have_called(trace, run, missing):
                 unknown = unknown or _no_steps(trace, run)
-        return below._replace(calls=calls, unknown=unknown)
+        return msgspec.structs.replace(below, calls=calls, unknown=unknown)
 
     def _may_have_called(self, trace: Trace, run: AgentRun, names: Collection[str]) -> bool:
         """Return whether a run may have called one of the tools, according to its definition."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -130,7 +129,7 @@ def _is_recorded(trace: Trace, run: AgentRun) -> bool:
 _JUST_OVER = 0.999999
 
 
-class Figure(NamedTuple):
+class Figure(msgspec.Struct, frozen=True):
     """A figure and its limit. ``words`` and ``most`` express them as text."""
 
     limit: float
@@ -149,7 +148,7 @@ class Figure(NamedTuple):
         return self.share < 1
 
 
-class Measure(NamedTuple):
+class Measure(msgspec.Struct, frozen=True):
     """A figure for an option, the ids of what exceeds its limit, and why there may be more."""
 
     option: str

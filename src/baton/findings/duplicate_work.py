@@ -12,13 +12,13 @@ from .caller_texts import given_besides
 from .dispatch_completed import reports_failure
 from .facts import HARD, Fact, Reading, plain_text, read, weight
 from .finding import (
-    CHANGING_TOOL,
     TOO_LONG,
     Answer,
     Clear,
     Finding,
     NotRecorded,
     call_key,
+    changes_something,
     receivers_of,
     same_result,
 )
@@ -209,7 +209,7 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
 
 def _looked_up_another(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
     """Return whether two agents only looked something up and their answers share no fact."""
-    if any(CHANGING_TOOL.search(call.name) or _DOES.search(call.name) for call in again):
+    if any(changes_something(call.name) or _DOES.search(call.name) for call in again):
         return False
     new = read(second.answer).without(read(first.asked, second.asked))
     shared = [f for f in _shared(new, read(first.answer)) if f.kind in HARD]
@@ -227,7 +227,7 @@ def _are_two_tasks(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
     if one.language and two.language and one.language != two.language:
         return False  # in another language, every word differs
     own = [any(not b.holds(fact) for fact in a.facts) for a, b in ((one, two), (two, one))]
-    changing = [c for c in again if CHANGING_TOOL.search(c.name) or _DOES.search(c.name)]
+    changing = [c for c in again if changes_something(c.name) or _DOES.search(c.name)]
     if changing:
         asked = f"{first.asked} {second.asked}"
         return all(own) and not any(

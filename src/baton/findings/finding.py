@@ -48,12 +48,15 @@ TOO_LONG = (
 """The reason for an undecided answer once the work budget of a trace is used up."""
 Answer = list[Finding] | Clear | NotRecorded
 """Findings (at least one), nothing wrong, or undecidable."""
-CHANGING_TOOL = re.compile(
+_CHANGES = (
     r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
-    r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])",
-    re.IGNORECASE,
+    r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])"
 )
-"""Tools that change something, judging by a word in their names: `edit_file`, `mail.send`."""
+
+
+def changes_something(tool: str) -> bool:
+    """Tell whether a tool changes something, by a word in its name: `edit_file`, `mail.send`."""
+    return re.search(_CHANGES, tool, re.IGNORECASE) is not None
 
 
 NO_NAMES: Mapping[str, str] = {}

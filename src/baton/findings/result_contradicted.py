@@ -20,12 +20,12 @@ from .facts import (
     rounded_keys,
 )
 from .finding import (
-    CHANGING_TOOL,
     TOO_LONG,
     Answer,
     Clear,
     Finding,
     NotRecorded,
+    changes_something,
     sender_of,
 )
 from .quantities import days_in_full, measure_key
@@ -262,7 +262,7 @@ def _set_by(dispatch: Dispatch, piece: Piece, call: ToolCall, against: _Known) -
 
     A refused call changed nothing, and one that only looks may ask about any value.
     """
-    if call.status in ("refused", "failed") or not CHANGING_TOOL.search(call.name):
+    if call.status in ("refused", "failed") or not changes_something(call.name):
         return
     for name, number in _settings(call.arguments):
         if name not in against.result:
@@ -320,7 +320,7 @@ def _against(
     # `set_rent(1845)` sets a value of the caller's own. It does not report the median of 1,855.
     written = _WRITTEN_CALL.fullmatch(piece.text)
     name = call.name if call is not None else written[1] if written is not None else ""
-    sets = CHANGING_TOOL.search(name) is not None
+    sets = changes_something(name)
     lost = [v for v in against.values if not _is_given(v, piece.text, mine)]
     for value in mine:
         limit = _broken_limit(value, against, piece.text) or _changed_in_spite(value, against)

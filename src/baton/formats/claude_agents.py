@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.model import AgentCard, InputError, Problem
 
@@ -34,7 +36,7 @@ def agents_folder(folder: Path) -> dict[str, AgentCard]:
     return cards
 
 
-class Parts(NamedTuple):
+class Parts(msgspec.Struct, frozen=True):
     """The text of a definition in parts: front matter from one offset to another, then the body."""
 
     name: str

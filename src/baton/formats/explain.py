@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import re
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -22,7 +22,7 @@ Path = tuple[str | int, ...]
 _NAMED_FIRST = re.compile(r"`(\w+)")
 
 
-class Fault(NamedTuple):
+class Fault(msgspec.Struct, frozen=True):
     """A problem at ``path``."""
 
     path: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -334,7 +334,7 @@ BOUND = "for"
 """The names of results about whether a gate is for this version."""
 
 
-class Decision(NamedTuple):
+class Decision(msgspec.Struct, frozen=True):
     """Results, and the case outcomes that they override.
 
     ``on_cases``: failed cases fail the evaluation only through the gate. ``on_errors``: the same

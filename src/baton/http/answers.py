@@ -11,7 +11,7 @@ import codecs
 import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -52,7 +52,7 @@ class LimitReached(Exception):  # noqa: N818 - says what happened
     """An answer exceeded a limit; the text says which, and how to raise it."""
 
 
-class Limits(NamedTuple):
+class Limits(msgspec.Struct, frozen=True):
     """Limits of one answer.
 
     ``silence`` is in seconds without a byte, ``seconds`` for the whole answer, sizes are in MiB
@@ -212,7 +212,7 @@ _SHOWN = 300  # characters of it in a message
 _SAYING = ("message", "detail", "error")
 
 
-class Body(NamedTuple):
+class Body(msgspec.Struct, frozen=True):
     """An answer's bytes and content type; ``cut`` says why it ended too early."""
 
     data: bytes
@@ -221,7 +221,7 @@ class Body(NamedTuple):
     cut: str | None
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """An answer with a successful status, and the number of attempts."""
 
     status: int

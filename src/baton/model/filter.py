@@ -33,7 +33,7 @@ HOLDS: Mapping[Sign, Callable[[float, float], bool]] = {
 """The comparison for each sign."""
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """A field that may be filtered by.
 
     ``text`` is compared with globs, all others with numbers: ``seconds`` may have a unit

@@ -7,10 +7,10 @@ comes near them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 
-class Limit(NamedTuple):
+class Limit(msgspec.Struct, frozen=True):
     """One limit: what it counts, its value, and why it is there.
 
     ``variable`` is the environment variable that raises it, if there is one.

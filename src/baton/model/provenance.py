@@ -2,14 +2,14 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
 from .trace import AgentCard, Record, Trace
 
 
-class AgentHashes(NamedTuple):
+class AgentHashes(msgspec.Struct, frozen=True):
     """A hash for each agent, of its definition and of its instructions, and the models used."""
 
     agents: dict[str, str]

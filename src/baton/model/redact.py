@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b, sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -388,7 +388,7 @@ def is_redacted(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
-class _Found(NamedTuple):
+class _Found(msgspec.Struct, frozen=True):
     start: int
     end: int
     kind: str

@@ -59,11 +59,11 @@ _ALL = (*UNSEEN, *LINE_BREAKS, *_NO_TEXT)
 # Python uses one lookup for the first 65,536 characters, but tests ranges beyond them one by one
 # for each character: with a single range it is twelve times as fast.
 _FIRST_PLANE = character_class(pair for pair in _ALL if pair[1] < 0x10000)
-_SUSPECT = re.compile(f"[{_FIRST_PLANE}{_JOINERS}\U00010000-\U0010ffff]")
+_SUSPECT = f"[{_FIRST_PLANE}{_JOINERS}\U00010000-\U0010ffff]"
 _HIDDEN = f"[{character_class(_ALL)}{_JOINERS}]"
 _ASCII_HIDDEN = bytes(c for c in (*range(0x20), 0x7F) if c not in b"\t\n")
 _SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-_SPACES = re.compile(rf"(?:\r\n|[^\S{character_class((*UNSEEN, *LINE_BREAKS))}])+")
+_SPACES = rf"(?:\r\n|[^\S{character_class((*UNSEEN, *LINE_BREAKS))}])+"
 # `##[group]`, `##vso[...]` and `##teamcity[...]` count anywhere in a line (GitHub, Azure,
 # TeamCity), `::error::` where nothing but white space is before it (GitHub). `##` at the very end
 # counts as well, as the rest may be written next.
@@ -84,7 +84,7 @@ def visible(text: str) -> str:
         data = text.encode()
         if len(data.translate(None, _ASCII_HIDDEN)) == len(data):
             return text
-    return _SUSPECT.sub(_shown, text)
+    return re.sub(_SUSPECT, _shown, text)  # few texts need it, and compiling it takes long
 
 
 def visible_line(text: str) -> str:
@@ -95,7 +95,7 @@ def visible_line(text: str) -> str:
 
 def folded_line(text: str) -> str:
     """Show a text in one line, each run of spaces, tabs and newlines as one space."""
-    return visible(_SPACES.sub(" ", text).strip(" "))
+    return visible(re.sub(_SPACES, " ", text).strip(" "))
 
 
 def exception_line(error: BaseException, most: int = 300) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.model import InputError, Problem, suggestion
 
@@ -16,7 +18,7 @@ Values = Mapping[Any, Mapping[str, Any]]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Alias(NamedTuple):
+class Alias(msgspec.Struct, frozen=True):
     """Another tool's name for an entry, and the class name that its reports use.
 
     ``presets`` are that tool's defaults, as Baton's options. ``renames`` maps its options to
@@ -88,7 +90,7 @@ class Alias(NamedTuple):
         )
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True):
     """A name, its class (or factory), and its use.
 
     ``runs_code``: its options name the user's code. ``takes_rubrics``: it is created with the

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.model import InputError, suggestion
 
@@ -149,7 +151,7 @@ def names_imported_below(folder: Path) -> Iterator[str]:
         yield from (name for above, name in _imports_of(path) if not above)
 
 
-class Asking(NamedTuple):
+class Asking(msgspec.Struct, frozen=True):
     """A call ``get("agent:desk", TEXT)`` in a program, and where.
 
     ``text`` is ``None`` if it is computed during the call.

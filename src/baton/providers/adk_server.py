@@ -73,7 +73,7 @@ def read_answer(body: Body, blank: Masker) -> Answer:
         msgspec.structs.replace(lost, example=lost.example and blank(lost.example))
         for lost in wire.dropped
     ]
-    wire = wire._replace(events=events, dropped=dropped)
+    wire = msgspec.structs.replace(wire, events=events, dropped=dropped)
     return Answer(wire, None if trouble is None else blank(trouble))
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -148,7 +147,7 @@ def _given(agents: Agents | None) -> Catalog:
     return dict(agents) if isinstance(agents, Mapping) else load_catalog(agents)
 
 
-class _Unit(NamedTuple):
+class _Unit(msgspec.Struct, frozen=True):
     """Files that are read together; a trace that waits for another unit is yielded as ``None``."""
 
     file: Path
@@ -200,7 +199,11 @@ def _looked_at(inputs: list[InputFile]) -> Iterable[InputFile]:
 def _together(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
     """List files; their traces name the agents that definitions were given of."""
     for unit in _listed(inputs, catalog):
-        yield unit._replace(traces=partial(_defined, unit.traces, catalog)) if catalog else unit
+        yield (
+            msgspec.structs.replace(unit, traces=partial(_defined, unit.traces, catalog))
+            if catalog
+            else unit
+        )
 
 
 def _defined(

@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from baton.formats.document import Document
 from baton.model import Source, Trace
@@ -17,7 +18,7 @@ from baton.plugins import module_names
 from .catalog import Catalog
 
 
-class FileFormat(NamedTuple):
+class FileFormat(msgspec.Struct, frozen=True):
     """A kind of JSON object with traces.
 
     An object with all of ``keys`` (in snake_case) is of this format. ``read`` gets the object, the

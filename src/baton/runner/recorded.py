@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -31,7 +31,7 @@ from .plan import Plan, check_overrides
 from .scoring import Unfinished, start_scoring
 
 
-class Match(NamedTuple):
+class Match(msgspec.Struct, frozen=True):
     """The place of a trace's case; or why there is none."""
 
     position: int | None
@@ -174,14 +174,14 @@ def _for_dispatch(
     return plan, case
 
 
-class Placed(NamedTuple):
+class Placed(msgspec.Struct, frozen=True):
     """The place of a trace in an evaluation; its case may already have a trace (``problem``)."""
 
     position: int
     problem: str | None = None
 
 
-class _Met(NamedTuple):
+class _Met(msgspec.Struct, frozen=True):
     """A trace with a case: its id, if different from the case's, and its source."""
 
     trace_id: str | None

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -43,7 +43,7 @@ from .plan import Plan, PlannedEvaluator, broken_turn, verdict
 from .prices import fill_costs
 
 
-class _Verdict(NamedTuple):
+class _Verdict(msgspec.Struct, frozen=True):
     """A verdict on one thing: a score, or a part of a score that sums several up."""
 
     agent: str | None
@@ -225,7 +225,7 @@ _LEFT_OUT = (
 )
 
 
-class _Waiting(NamedTuple):
+class _Waiting(msgspec.Struct, frozen=True):
     """Pending scores of one evaluator."""
 
     planned: PlannedEvaluator
@@ -233,7 +233,7 @@ class _Waiting(NamedTuple):
     answer: Awaitable[list[Score]]
 
 
-class _Raw(NamedTuple):
+class _Raw(msgspec.Struct, frozen=True):
     """A trace and its case before redaction."""
 
     trace: Trace
@@ -405,9 +405,9 @@ def _as_without_redaction(
 async def _awaited(waiting: _Waiting) -> list[Score]:
     import asyncio
 
-    planned, evaluator, answer = waiting
+    planned, evaluator = waiting.planned, waiting.evaluator
     try:
-        return _renamed(planned, await answer)
+        return _renamed(planned, await waiting.answer)
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():

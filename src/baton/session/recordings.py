@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from baton.formats.addresses import is_address, place_of, shown_address
 from baton.formats.evaluation_folder import Header, is_evaluation, read_header
@@ -16,7 +17,7 @@ from .prepare import Note, PathLike
 from .server_source import fetch, is_server
 
 
-class Recordings(NamedTuple):
+class Recordings(msgspec.Struct, frozen=True):
     """Files, folders and addresses to read, and datasets among them that are no recordings.
 
     ``agents`` are definitions that an evaluation was made with.

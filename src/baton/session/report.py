@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+import msgspec
 
 from baton.config import Config
 from baton.config.shape import ReporterSpec
@@ -28,7 +29,7 @@ STORED = Path(".baton/evaluations")
 """Where evaluations are stored, and looked for, unless another folder is named."""
 
 
-class Out(NamedTuple):
+class Out(msgspec.Struct, frozen=True):
     """Where evaluations are stored: a folder, and the address where finished ones are copied."""
 
     folder: Path
@@ -51,7 +52,7 @@ def out_at(place: PathLike) -> Out:
     return Out(STORED, text)
 
 
-class Written(NamedTuple):
+class Written(msgspec.Struct, frozen=True):
     """An evaluation folder, and other inputs of its reports.
 
     ``traces`` are the recordings that were scored, ``agents`` the definitions they were read with,

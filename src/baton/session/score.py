@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
@@ -333,7 +333,7 @@ _STAMP = re.compile(r"^\d{8}T\d{6}Z-")
 name of an evaluation, so that all evaluations of one program share a name."""
 
 
-class _Again(NamedTuple):
+class _Again(msgspec.Struct, frozen=True):
     """What to score; ``folder`` is an evaluation whose failures only are scored again."""
 
     traces: Sequence[PathLike]
@@ -374,7 +374,7 @@ def _again(
     return _Again([str(folder)], dataset or before.dataset or None, evaluators, folder)
 
 
-class _Chosen(NamedTuple):
+class _Chosen(msgspec.Struct, frozen=True):
     """Which cases are scored: those that match the expression and did not pass last time."""
 
     keyword: str | None = None
@@ -397,7 +397,7 @@ class _Chosen(NamedTuple):
         return " and ".join(option(name, value) for name, value in options.items() if value)
 
 
-class _Ready(NamedTuple):
+class _Ready(msgspec.Struct, frozen=True):
     """The plan and its inputs; ``traces`` are records and paths, with globs expanded.
 
     ``keep`` selects the traces to score, if only some cases are scored; ``ids`` are those that did
@@ -464,7 +464,7 @@ def _prepare(
     ids = chosen.ids(every)
     keep_case = keep_of(chosen.keyword, ids)
     if of_cases and every is not None:
-        sources = sources._replace(traces=_recorded_in(every, keep_case))
+        sources = msgspec.structs.replace(sources, traces=_recorded_in(every, keep_case))
         options["by_cases"] = True  # by default agent chains are scored, which such cases lack
     if keep_case is not None and every is not None:
         places = [place for place, case in enumerate(every) if keep_case(case)]
@@ -493,7 +493,7 @@ def _prepare(
     return ready
 
 
-class _Given(NamedTuple):
+class _Given(msgspec.Struct, frozen=True):
     """Records and paths to score, datasets among the paths, and agents of an evaluation."""
 
     traces: list[Trace | str]
@@ -562,10 +562,10 @@ def _without_cases(sources: _Given, has_cases: bool, note: Note) -> tuple[_Given
         if not any(_may_hold_dispatches(Path(each)) for each in cases):
             swapped = SWAPPED.format("dataset", "recording")
             raise InputError(given_as(map(Path, cases), "dataset", swapped) or swapped)
-        return sources._replace(traces=[]), cases
+        return msgspec.structs.replace(sources, traces=[]), cases
     for each in cases:
         note(f"{each}: is used as a dataset, because it contains cases")
-    return sources._replace(traces=traces), cases
+    return msgspec.structs.replace(sources, traces=traces), cases
 
 
 _DISPATCH = re.compile(rb"\bdispatch[\"']?\s*:")

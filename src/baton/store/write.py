@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -366,7 +366,7 @@ def _iso(seconds: float) -> str:
 IN_USE = "another process writes this evaluation: wait for its end, or end it"
 
 
-class Kept(NamedTuple):
+class Kept(msgspec.Struct, frozen=True):
     """The content of a resumed folder.
 
     ``lines`` has the place of the last index line of each case and repeat, ``digest`` is that of

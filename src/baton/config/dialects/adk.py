@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -143,7 +143,7 @@ _CUSTOM = ("code_config", "metric_info", "description")
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+")
 
 
-class Criteria(NamedTuple):
+class Criteria(msgspec.Struct, frozen=True):
     """The content of a file of criteria: evaluators, what needs trust, and problems."""
 
     specs: list[EvaluatorSpec]

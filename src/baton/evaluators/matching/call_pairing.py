@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from fractions import Fraction
 from itertools import accumulate, chain
 from operator import xor
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
+
+import msgspec
 
 from baton.evaluators.matching.argument_values import folded, identity, number, words
 from baton.evaluators.matching.assignment import Pair, all_in_order, assign, longest_common
@@ -20,7 +22,7 @@ Numbers = dict[str, Fraction]
 Reaches = dict[str, Reach]
 
 
-class Seekers(NamedTuple):
+class Seekers(msgspec.Struct, frozen=True):
     """Expected calls that differ only in numbers that need to be near. ``members`` by position.
 
     ``sample`` is one of the calls without these numbers.
@@ -86,7 +88,7 @@ class Line:
         return bisect_left(steps, reach.least), bisect_right(steps, reach.most)
 
 
-class Crew(NamedTuple):
+class Crew(msgspec.Struct, frozen=True):
     """Actual calls that differ only in numbers that need to be near. ``sample`` omits those."""
 
     sample: Made
@@ -135,7 +137,7 @@ def crews(
                     for key, value in rest.items()
                     if key in stated or not rules.takes_unstated(call.name, key)
                 }
-                call = call._replace(arguments=rest)
+                call = msgspec.structs.replace(call, arguments=rest)
                 looked_at = rules.looked_at(call.name, rest, "actual")
                 group = (call.agents, looked_at, frozenset(numbers))
         groups.setdefault(group, Crew(call, {})).numbers[right] = exacts
@@ -152,7 +154,7 @@ INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
 
 _BUCKET = 4e-6
 _LEAST = 1e-6
-_PATTERN_PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.", re.DOTALL)
+_PATTERN_PART = r"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.)"
 
 
 def held(way: str, argument: str, value: Any) -> Iterator[Token]:
@@ -197,7 +199,7 @@ def required_text(pattern: str) -> str:
     runs = [""]
     groups: list[int] = []
     closed: int | None = None
-    for part in _PATTERN_PART.findall(pattern):
+    for part in re.findall(_PATTERN_PART, pattern):
         if part in ("|", "(?"):
             return ""
         if part[0] in "*?{":
@@ -268,7 +270,7 @@ Key = TypeVar("Key", bound=Hashable)
 _FEW = 4
 
 
-class Kinds(NamedTuple):
+class Kinds(msgspec.Struct, frozen=True):
     """Groups (kinds) of indistinguishable calls, by position, and which kinds fit which.
 
     If the kinds that fit a kind are adjacent, they are a range.
@@ -288,7 +290,7 @@ def fitting_kinds(
         for call in wanted
     )
     agents = frozenset(call.agent for call in wanted if call.agent is not None)
-    heard = [call._replace(agents=call.agents & agents) for call in made]
+    heard = [msgspec.structs.replace(call, agents=call.agents & agents) for call in made]
     actual = _places(
         (call.name, call.agents, rules.looked_at(call.name, call.arguments, "actual"))
         for call in heard
@@ -380,7 +382,7 @@ def _lined_up(
             places = Line([crew.numbers]).places
             numbers = {n: crew.numbers[p] for n, p in enumerate(places, len(in_line))}
             in_line += places
-            by_tool.setdefault(tool, []).append(crew._replace(numbers=numbers))
+            by_tool.setdefault(tool, []).append(msgspec.structs.replace(crew, numbers=numbers))
     return in_line, by_tool
 
 

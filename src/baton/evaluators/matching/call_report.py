@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ _LONGEST_VALUE = 60
 _LOOKED_AT = 10
 
 
-class TurnCalls(NamedTuple):
+class TurnCalls(msgspec.Struct, frozen=True):
     """A scored turn. Calls are given by their positions, from 0.
 
     ``nearest`` pairs missing calls with extra calls of the same name. ``extra_counts`` states

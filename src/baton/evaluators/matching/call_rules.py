@@ -147,7 +147,7 @@ _BLIND = frozenset({"ignore", "any"})
 _OPEN = frozenset({"subset", "regex", "similar"})
 
 
-class Made(NamedTuple):
+class Made(msgspec.Struct, frozen=True):
     """An actual call. ``agents`` are all names of the agent that made it."""
 
     id: str

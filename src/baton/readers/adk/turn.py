@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.formats.adk import (
     TRANSFER_TOOL,
@@ -66,7 +68,7 @@ class Session:
         return next(waiting, None)
 
 
-class Origin(NamedTuple):
+class Origin(msgspec.Struct, frozen=True):
     """Where an event comes from: its agent, its parallel lane, the workflows around it."""
 
     agent: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,7 +20,7 @@ _OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has an empty name
 _NO_EVENTS = (b"", b"[DONE]")  # what the standard leaves out, and how others end a stream
 
 
-class Wire(NamedTuple):
+class Wire(msgspec.Struct, frozen=True):
     """Events in order, up to a ``fault``; ``torn`` if the stream was truncated."""
 
     events: list[Event]
@@ -129,7 +129,7 @@ def _body(data: bytes) -> bytes:
     return data[min(ends, default=0) :]
 
 
-class _Frame(NamedTuple):
+class _Frame(msgspec.Struct, frozen=True):
     """The data of an event, or a line outside of events; ``whole`` if its end arrived."""
 
     line: int

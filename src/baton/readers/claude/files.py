@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,7 +23,7 @@ _SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
 _STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True):
     """The head of a file: its session, and whether it belongs to a sub-agent."""
 
     session: str
@@ -32,7 +32,7 @@ class Head(NamedTuple):
     hooks: bool = False
 
 
-class AgentFile(NamedTuple):
+class AgentFile(msgspec.Struct, frozen=True):
     """The file of one sub-agent, and the data of the file next to it."""
 
     path: Path
@@ -138,7 +138,7 @@ def _meta(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class Folder(NamedTuple):
+class Folder(msgspec.Struct, frozen=True):
     """The files of a folder: sessions and streams of Claude by session id, and all others.
 
     ``orphans`` are files of sub-agents whose session does not exist.

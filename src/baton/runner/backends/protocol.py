@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -103,7 +103,7 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     fault: str | None = None
 
 
-class Done(NamedTuple):
+class Done(msgspec.Struct, frozen=True):
     """A job that a worker has finished; without an ``outcome`` the worker was ``lost``."""
 
     number: int

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from baton.model import InputError, Problem
 from baton.plugins.origin import install, requirement
@@ -14,7 +16,7 @@ from .streams import Limits, Place, Report
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-class Field(NamedTuple):
+class Field(msgspec.Struct, frozen=True):
     """A field: its number, type, and the place of its value. ``cut``: the end is missing."""
 
     number: int

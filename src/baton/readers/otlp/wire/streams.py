@@ -13,7 +13,7 @@ import sys
 import tempfile
 import zlib
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -281,7 +281,7 @@ class Chain(io.RawIOBase):
 _CHUNK = 1 << 20
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """A part of a file: its first ``line`` if it has lines, else its name."""
 
     line: int | None = None
