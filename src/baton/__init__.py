@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from baton.session.apply import apply_improvement
     from baton.session.calibrate import calibrate
     from baton.session.check import check
-    from baton.session.compare import compare, open_baseline, set_baseline, trend
+    from baton.session.compare import compare, compare_case, open_baseline, set_baseline, trend
     from baton.session.components import list_components
     from baton.session.convert import convert, draft, draft_dispatches
     from baton.session.evaluate import aevaluate, evaluate, resume
@@ -71,6 +71,7 @@ __all__ = [
     "check",
     "check_policy",
     "compare",
+    "compare_case",
     "connect",
     "convert",
     "draft",
@@ -114,6 +115,7 @@ _MODULES = {
     "check": "baton.session.check",
     "check_policy": "baton.session.guard",
     "compare": "baton.session.compare",
+    "compare_case": "baton.session.compare",
     "connect": "baton.session.server_client",
     "convert": "baton.session.convert",
     "draft": "baton.session.convert",

@@ -234,6 +234,13 @@ def test_an_expected_call_may_be_that_of_any_agent_and_a_delegates_is_never_too_
     assert score(delegated(), wanted).status == "failed"
 
 
+def test_the_reason_names_the_calls_of_a_delegate_whose_tools_are_expected() -> None:
+    found = score(delegated(), case(["lookup", "price"]), mode="exact", dispatch_calls="exclude")
+    assert found.status == "failed"
+    assert "lookup" in found.reason.partition(";")[0]
+    assert "missing `price`" in found.reason
+
+
 def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
     actual = delegated()
     actual.turns[0].runs[1].unknown = ["steps.tool_call"]

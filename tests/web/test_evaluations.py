@@ -157,6 +157,7 @@ def test_a_comparison_names_axes_and_cases_that_changed(shared: tuple[Visitor, S
     assert visitor.get("/evaluations/compare?before=1&after=77").status == 404
     case_page = visitor.get("/evaluations/compare/case?before=1&after=2&case=case+3")
     assert "/data/evaluations/1/cases/3?repeat=0" in case_page.text
+    assert "--case &#39;case 3&#39;" in case_page.text
     assert visitor.get("/evaluations/compare/case?before=1&after=2&case=no").status == 404
 
 

@@ -336,7 +336,10 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         wider = self._compared(trace, pair, wanted, below, context)
         if isinstance(wider, Unknown) or wider.score > compared.score:
             return wider
-        return compared
+        # With equal scores, say what was called: "called `look`; missing `price`" where a delegate
+        # called `look`, and not "nothing was called".
+        says_more = wider.score == compared.score and len(wider.made) > len(compared.made)
+        return wider if says_more else compared
 
     def _scope(
         self,

@@ -30,7 +30,7 @@ from baton.model import (
     Said,
     Trace,
 )
-from baton.replays.steps import Place, Shown, places_of, shown_steps
+from baton.model.steps import Place, Shown, places_of, shown_steps
 
 from .failures import Failure, causes
 from .fixes import FORMS

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from baton.judges.prompts import neutral
 from baton.model import AgentRun, Dispatch, InputError, Trace, known
-from baton.replays.steps import shown_steps
+from baton.model.steps import shown_steps
 
 from .issues import Issue, Member
 from .progress import Progress, Quote

@@ -18,7 +18,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.judges.prompts import clip, fenced
 from baton.model import Case, CaseResult, HandedOff, JudgeRequest, Score, ToolCall, Trace
-from baton.replays.steps import Shown, places_of, shown_steps
+from baton.model.steps import Shown, places_of, shown_steps
 
 Shows = Literal["text", "new", "moments", "history", "notes"]
 _STEP = 400

@@ -1,7 +1,7 @@
 """Verdicts: a score, its evidence, and the usage of its judge."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal
 
@@ -12,6 +12,8 @@ Status = Literal["passed", "failed", "error", "skipped"]
 TOLERANCE = 1e-9
 """A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 STATUSES: tuple[Status, ...] = ("passed", "failed", "skipped", "error")
+WORST_FIRST: Mapping[Status, int] = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
+"""The rank of a status where the worst is listed, or chosen, first."""
 
 
 def passes(value: float, threshold: float, *, higher: bool = True) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -10,7 +11,8 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
-from baton.model import Hop
+from baton.gate.compare_case import CaseSide, CaseStep, ComparedCase
+from baton.model import Hop, Score, counted
 from baton.stats.comparison import PASSED, AxisChange
 
 from .markdown import cell, code
@@ -102,6 +104,114 @@ def plain_compared(compared: Compared) -> dict[str, Any]:
             for case, before, after in comparison.errors
         ],
     }
+
+
+_CHANGES = {"same": "=", "other": "≈", "gone": "−", "new": "+"}
+_SAME_SHOWN = 2  # equal steps that are shown before and after others
+
+
+def print_compared_case(compared: ComparedCase, out: IO[str]) -> None:
+    """Print one case of two evaluations: its verdicts, then both runs step by step."""
+    console = console_for(out)
+    console.print(Text(one_line(compared.case, 120), "bold"))
+    sides = {"before": compared.before, "after": compared.after}
+    for title, side in sides.items():
+        console.print(Text(f"  {title:6} {_case_side(side)}", "dim" if side is None else ""))
+    console.print(Text("\n").append("verdicts", "bold"))
+    for line, style in _verdicts(compared):
+        console.print(Text(f"  {line}", style))
+    console.print(Text("\n").append("step by step", "bold"))
+    for title, side in sides.items():
+        if side is not None and side.why is not None:
+            console.print(Text(f"  no run {title}: {one_line(side.why, 300)}", "yellow"))
+    for line, style in _step_lines(compared):
+        console.print(Text(f"  {line}", style), soft_wrap=True)
+    console.print(Text(_steps_sum(compared), "dim"))
+
+
+def _case_side(side: CaseSide | None) -> str:
+    if side is None:
+        return "the evaluation does not have this case"
+    repeats = len(side.repeats)
+    passed = sum(each == "passed" for each in side.repeats)
+    more = f" (repeat {side.repeat + 1}; {passed} of {repeats} passed)" if repeats > 1 else ""
+    return f"{side.status}{more}, {one_line(side.evaluation)}"
+
+
+def _verdicts(compared: ComparedCase) -> Iterator[tuple[str, str]]:
+    """Yield a line for each evaluator: those that changed first, with the reason of today."""
+    before, after = (
+        {score.evaluator: score for score in side.scores} if side is not None else {}
+        for side in (compared.before, compared.after)
+    )
+    names = list({**after, **before})
+    changed = [n for n in names if _verdict(before.get(n)) != _verdict(after.get(n))]
+    for name in changed:
+        yield f"{one_line(name)}: {_verdict(before.get(name))} → {_verdict(after.get(name))}", ""
+        reason = after[name].reason if name in after else ""
+        if reason:
+            yield f"  {one_line(reason, 300)}", "dim"
+    same = [f"{one_line(name)} {_verdict(after[name])}" for name in names if name not in changed]
+    if same:
+        yield f"unchanged: {', '.join(same)}", "dim"
+
+
+def _verdict(score: Score | None) -> str:
+    if score is None:
+        return "not asked"
+    return score.status if score.value is None else f"{score.status} {score.value:.2f}"
+
+
+def _step_lines(compared: ComparedCase) -> Iterator[tuple[str, str]]:
+    steps, first = compared.steps, compared.first_difference
+    differing = {place for place, step in enumerate(steps) if step.change != "same"}
+    near = range(-_SAME_SHOWN, _SAME_SHOWN + 1)
+    shown = {place + apart for place in differing for apart in near} or set(range(len(steps)))
+    folded = 0
+    for place, step in enumerate(steps):
+        if place not in shown:
+            folded += 1
+            continue
+        if folded:
+            yield f"  … {counted(folded, 'equal step')}", "dim"
+            folded = 0
+        mark = _CHANGES[step.change]
+        if step.change == "other" and step.before is not None:
+            yield f"{mark} {_step(step.before)}", "red"
+            mark = " "
+        line = f"{mark} {_step(step.after or step.before)}"
+        styles = {"same": "dim", "other": "green", "gone": "red", "new": "green"}
+        yield line + ("   ← first difference" if place == first else ""), styles[step.change]
+    if folded:
+        yield f"  … {counted(folded, 'equal step')}", "dim"
+
+
+def _step(step: CaseStep | None) -> str:
+    if step is None:
+        return ""
+    agent = step.agent or ("user" if step.kind == "user" else "the program")
+    return f"{one_line(agent)} {one_line(step.text, 160)}"
+
+
+def _steps_sum(compared: ComparedCase) -> str:
+    if compared.first_difference is None:
+        return "both runs took the same steps, with the same texts" if compared.steps else ""
+    counts = Counter[str](step.change for step in compared.steps)
+    names = {
+        "same": "equal",
+        "other": "with another text",
+        "gone": "only before",
+        "new": "only after",
+    }
+    return "steps: " + " · ".join(f"{counts[n]} {name}" for n, name in names.items() if counts[n])
+
+
+def plain_compared_case(compared: ComparedCase) -> dict[str, Any]:
+    """Return one case of two evaluations as plain data."""
+    plain: dict[str, Any] = msgspec.to_builtins(compared)
+    for step, aligned in zip(plain["steps"], compared.steps, strict=True):
+        step["change"] = aligned.change
+    return {**plain, "first_difference": compared.first_difference}
 
 
 def _title(compared: Compared) -> str:

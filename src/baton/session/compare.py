@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.addresses import place_of
+from baton.formats.addresses import is_address, place_of
+from baton.formats.evaluation_folder import HEADER
 from baton.gate.baseline import (
     DEFAULT,
     Snapshot,
@@ -19,11 +20,13 @@ from baton.gate.baseline import (
 )
 from baton.gate.compare import Compared
 from baton.gate.compare import compare as compare_snapshots
+from baton.gate.compare_case import ComparedCase
+from baton.gate.compare_case import compare_case as case_of_both
 from baton.gate.trend import Point, evaluations_below
 from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem
 from baton.model.option_names import option
-from baton.store import evaluation_at, latest_evaluation, read_evaluation
+from baton.store import StoredEvaluation, evaluation_at, latest_evaluation, read_evaluation
 
 from .evaluation import Evaluation
 from .prepare import PathLike
@@ -80,6 +83,61 @@ def compare(
 
 def _side(side: Side) -> Snapshot:
     return snapshot_of(side) if isinstance(side, Evaluation) else open_side(os.fspath(side))
+
+
+def compare_case(
+    before: PathLike,
+    case: str,
+    after: PathLike | None = None,
+    *,
+    stored: PathLike = STORED,
+    before_repeat: int | None = None,
+    after_repeat: int | None = None,
+) -> ComparedCase:
+    """Compare one case in two stored evaluations: its verdicts, and both runs step by step.
+
+    Args:
+        before: the folder or address of an evaluation.
+        case: the id of the case.
+        after: the folder or address of the evaluation to judge; the newest one below ``stored``
+            when left out.
+        stored: where evaluations are stored.
+        before_repeat: which repeat of the case, counted from 1; by default the worst one.
+        after_repeat: the same for ``after``.
+
+    Returns:
+        Both sides, and the aligned ``steps`` with ``first_difference``, the place of the first step
+        that differs.
+
+    Raises:
+        InputError: there is no such evaluation, case or repeat.
+    """
+    for name, repeat in (("before_repeat", before_repeat), ("after_repeat", after_repeat)):
+        if repeat is not None and repeat < 1:
+            raise InputError(f"{option(name)} is counted from 1, got {repeat}")
+    old = _stored(before)
+    new = _stored(latest_evaluation(Path(stored)) if after is None else after)
+    return case_of_both(
+        old,
+        new,
+        case,
+        before_repeat=None if before_repeat is None else before_repeat - 1,
+        after_repeat=None if after_repeat is None else after_repeat - 1,
+    )
+
+
+def _stored(side: PathLike) -> StoredEvaluation:
+    """Open an evaluation with its runs; a baseline has none."""
+    name = os.fspath(side)
+    if (
+        not is_address(name)
+        and not (Path(name) / HEADER).is_file()
+        and baseline_file(name).is_file()
+    ):
+        raise InputError(
+            f"`{name}` is a baseline, which keeps no runs: name the folders of two evaluations"
+        )
+    return read_evaluation(evaluation_at(name))
 
 
 class Baseline(NamedTuple):

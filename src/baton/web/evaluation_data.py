@@ -21,6 +21,7 @@ from markupsafe import Markup
 
 from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
 from baton.model import STATUSES, Status
+from baton.model.score import WORST_FIRST
 from baton.reports.html.page import Tables, first_input, in_element, reason_of, summary
 from baton.store import IndexRow, StoredEvaluation, read_evaluation
 
@@ -34,7 +35,6 @@ _FEW = 300
 """Results up to which the page has all."""
 _MATRIX = 24
 """Agents of a routing matrix, as in ``matrix.js``."""
-RANK: Mapping[Status, int] = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
 _PLACES = {status: place for place, status in enumerate(STATUSES)}
 _CHIPS: Sequence[Status] = ("failed", "error", "skipped", "passed")
 _BAR: Sequence[Status] = ("passed", "failed", "error", "skipped")
@@ -51,7 +51,9 @@ class Opened(NamedTuple):
         """The rows that a page lists, in order."""
         if len(self.rows) <= _MOST_ROWS:
             return self.rows
-        worst = sorted(self.rows, key=lambda row: (RANK[row.status], row.position, row.repeat))
+        worst = sorted(
+            self.rows, key=lambda row: (WORST_FIRST[row.status], row.position, row.repeat)
+        )
         return sorted(worst[:_MOST_ROWS], key=lambda row: (row.position, row.repeat))
 
     def at(self, position: int) -> list[IndexRow]:
@@ -109,7 +111,9 @@ def _page_data(
     whole = msgspec.json.encode(data)
     # The list starts with the worst ones. If the page has only these, a row has its number, as some
     # before it are missing, and `counts` says how many there are of each status.
-    worst = sorted(range(len(rows)), key=lambda number: (RANK[listed[number].status], number))
+    worst = sorted(
+        range(len(rows)), key=lambda number: (WORST_FIRST[listed[number].status], number)
+    )
     starting: dict[int, dict[str, Any]] = {}
     for number in worst[:_AT_FIRST]:
         result = opened.stored.result(listed[number])
@@ -188,7 +192,7 @@ def _worst(scored: Iterable[tuple[str, Status]], tables: Tables) -> list[tuple[i
     """Return the worst status of each evaluator, both as numbers."""
     worst: dict[str, Status] = {}
     for name, status in scored:
-        if name not in worst or RANK[status] < RANK[worst[name]]:
+        if name not in worst or WORST_FIRST[status] < WORST_FIRST[worst[name]]:
             worst[name] = status
     return [(tables.evaluators[name], _PLACES[status]) for name, status in worst.items()]
 

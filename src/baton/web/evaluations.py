@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from shlex import join as shell_line
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from starlette.routing import BaseRoute
 
 from baton.gate.compare import Compared, axis_line, figures
 from baton.model import InputError, Location
+from baton.model.score import WORST_FIRST
 from baton.model.visible import visible_line
 from baton.reports.html.page import (
     case_view,
@@ -30,7 +32,6 @@ from baton.session.server_rows import EvaluationJob
 from baton.stats.comparison import PASSED, Axis, AxisChange
 
 from .evaluation_data import (
-    RANK,
     Opened,
     PageData,
     marks_of,
@@ -285,7 +286,7 @@ def _case(visit: Visit) -> Response:
         said = f"evaluation {visit.path['id']} has no case {position}"
         raise Denied(404, said, "the page of the evaluation lists its cases")
     # Of several repeats, the user probably wants the worst one.
-    row = min(rows, key=lambda row: (RANK[row.status], row.repeat))
+    row = min(rows, key=lambda row: (WORST_FIRST[row.status], row.repeat))
     result, trace_or_why = opened.stored.result_with_trace(row)
     rule = opened.stored.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
@@ -370,13 +371,19 @@ def _compare(visit: Visit) -> View | Response:
         "worse": made.cases[:_MOST_CHANGED],
         "better": better[:_MOST_CHANGED],
         "counts": (len(made.cases), len(better)),
-        "source": "baton compare "
-        + " ".join(
-            f".baton/evaluations/{one.opened.stored.folder.name}" for one in (before, after)
-        ),
+        "source": _compare_command(before, after),
     }
     title = f"{before.job.name or before.job.id} and {after.job.name or after.job.id}"
     return View("compare.html", context, visible_line(title))
+
+
+def _compare_command(before: _Side, after: _Side, **options: object) -> str:
+    words = ["baton", "compare"]
+    words += [f".baton/evaluations/{one.opened.stored.folder.name}" for one in (before, after)]
+    for name, value in options.items():
+        if value is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    return shell_line(words)
 
 
 @lru_cache(maxsize=16)
@@ -424,20 +431,32 @@ def _axes(made: Compared) -> list[_Axis]:
     return axes
 
 
+_REPEATS = ("before_repeat", "after_repeat")
+
+
 def _compare_case(visit: Visit) -> View:
     before, after = _side(visit, "before"), _side(visit, "after")
     case = visit.query("case") or ""
     sides = []
     for side in (before, after):
         rows = [row for row in side.opened.rows if row.case_id == case]
-        worst = min(rows, key=lambda row: (RANK[row.status], row.repeat), default=None)
+        worst = min(rows, key=lambda row: (WORST_FIRST[row.status], row.repeat), default=None)
         sides.append((side.job, rows, worst))
     if not any(rows for _, rows, _ in sides):
         said = f"none of the two has a case `{visible_line(case)[:200]}`"
         raise Denied(404, said, "the comparison lists the cases that changed")
-    repeats = [_number(visit, name) for name in ("before_repeat", "after_repeat")]
+    repeats = [_number(visit, name) for name in _REPEATS]
     context = {
         "case": case,
+        "source": _compare_command(
+            before,
+            after,
+            case=case,
+            **{
+                name: None if repeat is None else repeat + 1
+                for name, repeat in zip(_REPEATS, repeats, strict=True)
+            },
+        ),
         "before": before.job,
         "after": after.job,
         "sides": [

@@ -20,6 +20,7 @@ from baton.model import (
     Trace,
     chain_turns,
 )
+from baton.model.score import WORST_FIRST
 from baton.model.visible import visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
@@ -154,7 +155,6 @@ def summary(evaluation: Reportable) -> dict[str, Any]:
     }
 
 
-_RANK = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
 _SHOWN_APART = {"findings", "invocation_results", "fix"}
 
 
@@ -195,7 +195,7 @@ def list_row(result: CaseResult, trace: Trace | None, tables: Tables) -> Plain:
     worst: dict[str, Status] = {}
     for score in result.scores:
         name, status = score.evaluator, score.status
-        if name not in worst or _RANK[status] < _RANK[worst[name]]:
+        if name not in worst or WORST_FIRST[status] < WORST_FIRST[worst[name]]:
             worst[name] = status
     runs = [run.agent for turn in trace.turns for run in turn.runs] if trace else []
     spent = result.efficiency
@@ -223,7 +223,7 @@ def case_view(
     """Return everything that the page shows of a case; ``cards`` as in :func:`trace_view`."""
     scores = [score_view(score) for score in result.scores]
     view: Plain = {
-        "scores": sorted(scores, key=lambda score: _RANK[score["status"]]),
+        "scores": sorted(scores, key=lambda score: WORST_FIRST[score["status"]]),
         "error": result.error,
         "where": None if result.where is None else str(result.where),
         "recorded": None if result.recorded is None else msgspec.structs.asdict(result.recorded),

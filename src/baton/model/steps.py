@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from baton.model import AgentRun, GotBack, HandedOff, Said, Step, ToolCall, Trace
-from baton.model.views import TraceIndex, indexed
+from .trace import AgentRun, GotBack, HandedOff, Said, Step, ToolCall, Trace
+from .views import TraceIndex, indexed
 
 
 class Place(NamedTuple):
@@ -45,10 +45,16 @@ def _walk(index: TraceIndex, run: AgentRun, places: dict[str, Place]) -> Iterato
 
 
 class Shown(NamedTuple):
-    """A step as one line: its agent, and what was said, called or handed over."""
+    """A step as one line: its agent, and what was said, called or handed over.
+
+    ``kind`` is ``said``, ``thought``, ``call``, ``back`` or the kind of a dispatch; ``name`` is the
+    tool, or the agent that the step went to.
+    """
 
     agent: str
     run: AgentRun
+    kind: str
+    name: str
     text: str
 
 
@@ -62,22 +68,27 @@ def shown_steps(trace: Trace) -> dict[str, Shown]:
     for id_, place in places_of(trace).items():
         step = place.step
         if isinstance(step, Said):
-            text = ("thought: " if step.thought else "said: ") + step.content.plain()
+            kind, name = ("thought" if step.thought else "said"), ""
+            text = f"{kind}: {step.content.plain()}"
         elif isinstance(step, ToolCall):
             # A call that makes a dispatch is shown by its `HandedOff`.
             if step.dispatch is not None:
                 continue
+            kind, name = "call", step.name
             result = step.result.plain() if step.result is not None else step.error or step.status
             arguments = msgspec.json.encode(step.arguments).decode("utf-8", "replace")
             text = f"called {step.name}({arguments}) and got: {result}"
         elif isinstance(step, HandedOff):
             made = prompts.get(step.dispatch)
             prompt = made.prompt.plain() if made is not None and made.prompt is not None else ""
-            text = f"handed to {made.to_agent if made is not None else '?'}: {prompt}"
+            kind = made.kind if made is not None else "delegate"
+            name = made.to_agent if made is not None else "?"
+            text = f"handed to {name}: {prompt}"
         elif isinstance(step, GotBack):
             back = results.get(step.dispatch)
+            kind, name = "back", prompts[step.dispatch].to_agent if step.dispatch in prompts else ""
             text = f"got back: {back.plain() if back is not None else ''}"
         else:
             continue
-        shown[id_] = Shown(place.run.agent, place.run, " ".join(text.split()))
+        shown[id_] = Shown(place.run.agent, place.run, kind, name, " ".join(text.split()))
     return shown
