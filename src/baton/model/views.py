@@ -586,7 +586,9 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
     whole = [usage.complete for usage in reported]
     total = Usage(complete=len(reported) == len(usages) and False not in whole)
     for name, column in zip(_COUNTS, zip(*map(_counts_of, reported), strict=True), strict=True):
-        if column.count(None) < len(column):
+        if None not in column:
+            setattr(total, name, sum(column))
+        elif column.count(None) < len(column):
             setattr(total, name, sum(filter(None, column)))
     costs = [usage.cost_usd for usage in reported if usage.cost_usd is not None]
     if len(costs) == len(usages):

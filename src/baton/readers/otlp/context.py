@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import msgspec
+
 from baton.model import Content, Ref, Said, ToolCall, Turn
 
 from .messages import Message
@@ -57,6 +59,8 @@ class Contexts:
             if heard is None:
                 draft.run.unknown.append("context")
                 continue
+            if heard:
+                self._note_turns()
             refs: dict[tuple[str | None, str], Ref] = {}
             for message in heard:
                 for text in _texts(draft, message):
@@ -82,11 +86,14 @@ class Contexts:
 
     def _ref(self, text: str) -> Ref:
         """Return a reference to the source of a text in this trace, or one that holds the text."""
+        id_ = self._ids.get(text.strip())
+        return Ref(text=text) if id_ is None else Ref(id=id_)
+
+    def _note_turns(self) -> None:
+        """Note the texts of the turns since the last time that somebody asked for them."""
         while self._read < len(self._turns):
             self._note(self._turns[self._read])
             self._read += 1
-        id_ = self._ids.get(text.strip())
-        return Ref(text=text) if id_ is None else Ref(id=id_)
 
     def _note(self, turn: Turn) -> None:
         texts: list[tuple[str, Content | None]] = [(turn.id, turn.input)]
@@ -118,7 +125,7 @@ def _texts(draft: RunSpans, message: Message) -> list[str]:
 
 
 def _call(name: str, arguments: object) -> str:
-    return Content(data=[name, arguments]).plain()
+    return msgspec.json.encode([name, arguments]).decode()
 
 
 def _retold(text: str) -> Iterable[str]:

@@ -322,9 +322,14 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     """Read one message or a list of them; a plain string is a message with the role ``role``."""
     usual = _usual_messages(value)
     if usual is not None:
-        messages = [_usual_message(each) for each in usual]
-        if None not in messages:
-            return messages  # type: ignore[return-value]
+        messages: list[Message] = []
+        for each in usual:
+            message = _usual_message(each)
+            if message is None:
+                break
+            messages.append(message)
+        else:
+            return messages
     value = parsed(value)
     if isinstance(value, dict) and "role" not in value:
         value, role = _unwrapped(value, role)

@@ -156,10 +156,10 @@ class _Actions:
         # Few actions share an id, and an empty queue takes ten times the memory of a list.
         self._by_id: defaultdict[str, list[Action]] = defaultdict(list)
         self._to_run: defaultdict[str, list[Action]] = defaultdict(list)
-        self._by_name: defaultdict[str, deque[Action]] = defaultdict(deque)
-        self._without_id: defaultdict[str, deque[Action]] = defaultdict(deque)
-        self._alike: defaultdict[str, list[Action]] = defaultdict(list)
         self._put_off: dict[str, list[Action]] = {}
+        # Most sources give every call an id, so names are indexed when one is first looked up.
+        self._names: _Names | None = None
+        self._have_ids = True
 
     def add(self, action: Action) -> None:
         """Add an action. If a model wrote its call, the call is already known."""
@@ -168,10 +168,10 @@ class _Actions:
         call = action.call
         if call is None:
             return
-        self._by_name[call.name].append(action)
-        self._alike[name_key(call.name)].append(action)
+        if self._names is not None:
+            self._names.add(action, call)
         if call.id is None:
-            self._without_id[call.name].append(action)
+            self._have_ids = False
         else:
             self._written.add(call.id)
             self._by_id[call.id].append(action)
@@ -187,12 +187,16 @@ class _Actions:
         if action.node is not None:
             action.earlier.append(action.node)
         action.node, action.tool = node, tool
-        if action.call is not None and not again:
-            self._alike[name_key(action.call.name)].remove(action)
+        if self._names is not None and action.call is not None and not again:
+            self._names.ran(action, action.call)
         if not again and (action.came_to_nothing or _is_own_id(tool)):
             self._put_off.setdefault(name_key(tool.name or ""), []).append(action)
         if tool.call is not None:
             self._by_id[tool.call].append(action)
+
+    def any_put_off(self) -> bool:
+        """Return whether a call may have come to nothing: without it, no action has."""
+        return bool(self._put_off)
 
     def put_off(self, tool: ToolSpan) -> Action | None:
         """Return the call that this span repeats because the first attempt had no effect.
@@ -208,11 +212,12 @@ class _Actions:
 
     def asked_for(self, answer: Answer) -> Action | None:
         """Return the first open action that an answer is for: by id, else by name."""
-        name = answer.name or ""
         if answer.id is None:
-            return _first(self._by_name.get(name), _is_answered)
+            return _first(self._named().called.get(answer.name or ""), _is_answered)
         by_id = _first(self._by_id.get(answer.id), _is_answered)
-        by_name = _first(self._without_id.get(name), _is_answered_or_has_id)
+        if self._have_ids:
+            return by_id
+        by_name = _first(self._named().without_id.get(answer.name or ""), _is_answered_or_has_id)
         if by_id is None or by_name is None:
             return by_id or by_name
         return min(by_id, by_name, key=lambda action: action.number)
@@ -227,7 +232,7 @@ class _Actions:
             action = _first(self._to_run.get(tool.call), _is_run)
             if action is not None:
                 return action
-        alike = self._alike.get(name_key(tool.name or ""))
+        alike = self._named().to_run.get(name_key(tool.name or ""))
         if not alike:
             return None
         for action in alike:
@@ -236,6 +241,38 @@ class _Actions:
         if tool.call is None or tool.arguments is None:
             return alike[0]
         return next((a for a in alike if a.call is not None and a.call.id is None), None)
+
+    def _named(self) -> _Names:
+        if self._names is None:
+            self._names = _Names()
+            for action in self.all:
+                if action.call is not None:
+                    self._names.add(action, action.call)
+        return self._names
+
+
+class _Names:
+    """The calls that models wrote, by name: ``called`` all of them, ``without_id`` those without.
+
+    ``to_run`` are those without a span so far, by names that are spelt alike.
+    """
+
+    def __init__(self) -> None:
+        self.called: defaultdict[str, deque[Action]] = defaultdict(deque)
+        self.without_id: defaultdict[str, deque[Action]] = defaultdict(deque)
+        self.to_run: defaultdict[str, list[Action]] = defaultdict(list)
+
+    def add(self, action: Action, call: Call) -> None:
+        """Add a call."""
+        self.called[call.name].append(action)
+        if call.id is None:
+            self.without_id[call.name].append(action)
+        if action.node is None:
+            self.to_run[name_key(call.name)].append(action)
+
+    def ran(self, action: Action, call: Call) -> None:
+        """Remove a call from those that have not run."""
+        self.to_run[name_key(call.name)].remove(action)
 
 
 def _first(actions: _Queue | None, done: Callable[[Action], bool]) -> Action | None:
@@ -290,7 +327,7 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
     for agent in run.agents:
         writer.answered(agent.late)
     actions = writer.actions.all
-    if models and any(action.came_to_nothing for action in actions):
+    if models and writer.actions.any_put_off() and any(a.came_to_nothing for a in actions):
         writer.is_told(models[-1][1].heard_messages())
     for _, model in reversed(models):
         if all(action.node is not None or action.answer is not None for action in actions):
