@@ -42,6 +42,7 @@ FOLDERS: dict[str, Path] = {
     "callers blind": OWN / "callers_blind",
     "delegations": OWN / "delegations",
     "fifth blind": OWN / "fifth_blind",
+    "sixth blind": OWN / "sixth_blind",
 }
 """The folders of lists, by what tables call them."""
 
@@ -64,6 +65,7 @@ _HALF_OF = {
     FOLDERS["callers blind"]: "report",
     FOLDERS["delegations"]: "tune",
     FOLDERS["fifth blind"]: "report",
+    FOLDERS["sixth blind"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
@@ -80,13 +82,19 @@ class Reworded(NamedTuple):
 
 
 def prompts(folder: Path = OWN) -> Iterator[Reworded]:
-    """Play each request with prompts that carry it, and with prompts that drop some of it."""
+    """Play each request with prompts that carry it, and with prompts that drop some of it.
+
+    The receiver answers "Yes.", or what a list gives in addition to the prompt.
+    """
     random = Random("reworded prompts")
     for half, entry in _entries(folder, "context_carried"):
         for name, kind in (("carries", None), ("drops", "dropped_constraint")):
-            for prompt in entry[name]:
-                good = staged(random, entry["request"], prompt, "Yes.", "Yes.")
-                yield _reworded(half, good.trace, kind, prompt)
+            for each in entry[name]:
+                told = {"prompt": each, "answer": "Yes."} if isinstance(each, str) else each
+                prompt, answer = told["prompt"], told["answer"]
+                good = staged(random, entry["request"], prompt, answer, "Yes.")
+                text = prompt if isinstance(each, str) else f"{prompt} => {answer}"
+                yield _reworded(half, good.trace, kind, text)
 
 
 def results(folder: Path = OWN, among: Sequence[Good] | None = None) -> Iterator[Reworded]:
