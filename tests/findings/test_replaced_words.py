@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.findings.context_carried import context_carried
-from baton.findings.finding import Answer
+from baton.findings.finding import Answer, NotRecorded
 from baton.model import Content, Dispatch, Trace
 
 from .trips import called, said, trip
@@ -189,6 +189,13 @@ def test_names_in_other_words_are_not_lost(user: str, prompt: str) -> None:
 )
 def test_another_number_can_be_right(user: str, prompt: str) -> None:
     assert not isinstance(judge(user, prompt), list), judge(user, prompt)
+
+
+@pytest.mark.parametrize("place", ["Chiado", "Portugal", "Belém"])
+def test_a_place_may_be_given_by_a_part_of_it_or_by_its_country(place: str) -> None:
+    found = judge(FLAT, FLAT.replace("Lisbon", place))
+    assert isinstance(found, NotRecorded)
+    assert place in found.says
 
 
 def test_a_day_that_the_caller_looked_up_replaces_nothing() -> None:

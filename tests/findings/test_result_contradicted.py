@@ -189,6 +189,20 @@ def test_the_names_of_arguments_tell_which_limit_a_call_breaks(
     assert verdict("result_contradicted", trip(result, call, said("Done."))).status == status
 
 
+@pytest.mark.parametrize("status", ["unanswered", "waiting"])
+def test_a_value_that_an_unanswered_call_may_have_returned_is_no_proof(status: str) -> None:
+    other = called("get_balance", account=9)
+    other.result, other.status = None, status  # type: ignore[assignment]
+    answer = said("Account 9 has a balance of 4,130.75 EUR.")
+    score = verdict("result_contradicted", trip(RESULTS["balance"], answer, before=(other,)))
+    assert score.status == "skipped"
+    assert "another call" in score.reason
+    # A call that failed returned no value.
+    other.status = "failed"
+    score = verdict("result_contradicted", trip(RESULTS["balance"], answer, before=(other,)))
+    assert score.status == "failed"
+
+
 def test_what_the_caller_did_not_say_or_was_not_recorded_does_not_pass() -> None:
     silent = verdict("result_contradicted", trip(RESULTS["balance"]))
     assert (silent.status, silent.reason) == ("skipped", "the caller said nothing afterwards")

@@ -314,7 +314,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
     findings = []
-    swapped = [] if dropped or limits_lost else _replaced(sent)
+    others = [] if dropped or limits_lost else _replaced(sent)
+    swapped = [each for each in others if each.sure]
     if swapped:
         findings.append(_replacement(sent, swapped))
     if dropped:
@@ -322,6 +323,11 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     findings += [_constraint(sent, sentence) for sentence in limits_lost]
     if findings:
         return findings
+    if others:
+        each = others[0]
+        return NotRecorded(
+            says=f"can't tell whether `{each.new}` is another name or a part of `{each.old}`"
+        )
     if doubtful:
         names = ", ".join(f"`{fact.text}`" for fact in doubtful[:5])
         return NotRecorded(says=f"can't tell whether the receiver needs {names} of the request")

@@ -22,10 +22,14 @@ _LONGEST = 4000
 
 
 class Replaced(NamedTuple):
-    """A name of a request, and the name that a prompt has in its place."""
+    """A name of a request, and the name that a prompt has in its place.
+
+    ``sure``: it is not the same thing under another name, nor a part of it.
+    """
 
     old: str
     new: str
+    sure: bool = True
 
 
 def replaced(request: str, prompt: str, has_source: Callable[[str], bool]) -> list[Replaced]:
@@ -364,10 +368,67 @@ def _names(request: str, prompt: str) -> Iterator[Replaced]:
             other = theirs[place]
             if may_be_same_name(word, other) or not _stand_alike(mine, at, theirs, place):
                 continue
-            yield Replaced(word, other)
+            yield Replaced(word, other, sure=not _may_be_inside(mine[at - 1], word, other))
 
 
 _MOST_TOKENS = 600
+
+
+def _may_be_inside(before: str, old: str, new: str) -> bool:
+    """Return whether one name may be a part of the other: "a flat in Chiado" for "in Lisbon".
+
+    A place can be given by its district, and a district by its town. Two large cities are never
+    parts of one another, and two countries neither.
+    """
+    if before.casefold() not in _OF_PLACES:
+        return False
+    names = {_unaccented(old), _unaccented(new)}
+    return not (names <= _CITIES or names <= _COUNTRIES)
+
+
+# Words before the name of a place.
+_OF_PLACES = frozenset(
+    """
+    in at near around to from via of for within inside toward towards im bei nach aus von für um à en
+    dans près de pour vers depuis a cerca desde hacia para por em perto di da per
+    """.split()  # noqa: SIM905
+)
+_CITIES = frozenset(
+    """
+    aachen aarhus aberdeen amsterdam ankara antwerp antwerpen athens atlanta auckland austin
+    baltimore bangkok barcelona basel beijing belfast belgrade bergen berlin bern bilbao birmingham
+    bogota bologna bonn bordeaux boston bratislava braga bremen brisbane bristol brno bruges
+    brussels bucharest budapest cairo calgary cambridge canberra cardiff casablanca chicago cologne
+    copenhagen cordoba cork cracow dallas delhi denver detroit dortmund dresden dubai dublin
+    dubrovnik duisburg dundee durban dusseldorf edinburgh eindhoven essen exeter faro florence
+    frankfurt freiburg gdansk geneva genoa ghent glasgow gothenburg graz grenoble groningen halifax
+    hamburg hannover hanover helsinki houston innsbruck istanbul jakarta johannesburg karlsruhe
+    kassel kiel kiev koln krakow kyiv kyoto lagos lausanne leeds leicester leipzig liege lille lima
+    limerick linz lisboa lisbon liverpool ljubljana london lucerne lugano luxembourg lyon madrid
+    mainz malaga malmo manchester mannheim marseille melbourne miami milan milano montreal moscow
+    mumbai munich munchen munster nairobi nantes naples newcastle nice nottingham nuremberg odense
+    oporto osaka oslo ottawa oxford padua palermo paris perth philadelphia phoenix pisa porto
+    portland prague praha pretoria quebec quito reykjavik riga rome roma rotterdam salzburg santiago
+    sarajevo seattle seoul seville sevilla shanghai sheffield singapore sofia split stavanger
+    stockholm strasbourg stuttgart sydney tallinn tampere tokyo toronto toulouse trieste trondheim
+    tunis turin turku uppsala utrecht valencia vancouver venice venezia verona vienna vilnius warsaw
+    warszawa washington wien winterthur wroclaw york zagreb zurich
+    """.split()  # noqa: SIM905
+)
+_COUNTRIES = frozenset(
+    """
+    albania argentina australia austria belgium bolivia brazil bulgaria canada chile china colombia
+    croatia cuba cyprus czechia denmark ecuador egypt england estonia finland france germany greece
+    hungary iceland india indonesia ireland israel italy japan kenya latvia lithuania malta mexico
+    morocco netherlands nigeria norway peru poland portugal romania scotland serbia slovakia
+    slovenia spain sweden switzerland thailand tunisia turkey ukraine uruguay vietnam wales
+    """.split()  # noqa: SIM905
+)
+
+
+def _unaccented(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.casefold().replace("ø", "o"))
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _is_title_case(tokens: list[str]) -> bool:
@@ -400,7 +461,7 @@ def may_be_same_name(one: str, other: str) -> bool:
 
 _ALIKE = 0.5
 # Names of one place or person that look different: earlier names, names in other languages, short
-# forms. The list can't be complete: "Chiado", a part of Lisbon, counts as another place.
+# forms. The list can't be complete.
 _OTHER_NAMES = [
     frozenset(names.split())
     for names in (
@@ -427,8 +488,7 @@ _OTHER_NAMES = [
 
 
 def _plain_name(name: str) -> str:
-    letters = unicodedata.normalize("NFKD", name.casefold())
-    plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    plain = _unaccented(name)
     return plain[0].translate(_LIKE_LETTERS) + plain[1:]
 
 

@@ -212,8 +212,14 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(says=TOO_LONG)
     said = [result, *(days_in_full(text) for text in (*(p.text for p in before), *others))]
     faults = list(_faults(trip, turn, result, values, said))
+    told = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
+    if told:
+        return told
     if faults:
-        return faults
+        return NotRecorded(
+            says=f"{faults[0].says}, but the result of another call of the caller was not "
+            "recorded, and may hold that value"
+        )
     # A fault stays a fault, whatever the other texts. That there is none takes all texts.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
         return NotRecorded(
@@ -245,6 +251,34 @@ def _faults(
         if call is not None:
             reply = plain_text(call.result) if call.result is not None else ""
             against = _told(against, [piece.text, reply])
+
+
+def _may_be_from_elsewhere(trace: Trace, turn: Turn, trip: RoundTrip, fault: Finding) -> bool:
+    """Return whether a call or dispatch whose result is missing may have returned the value.
+
+    The caller of a fault by a call gave that value itself, so only earlier calls count.
+    """
+    run = sender_of(trace, trip.dispatch)
+    stated_by = fault.evidence[-1].ids[-1]
+    for step in run.steps if run is not None else ():
+        if step.id == stated_by:
+            break
+        if isinstance(step, ToolCall) and step.dispatch is None and _is_open(trace, step):
+            return True
+    return any(
+        other.id != trip.dispatch.id
+        and other.kind == "delegate"
+        and other.from_run == trip.dispatch.from_run
+        and _is_open(trace, other)
+        for other in turn.dispatches
+    )
+
+
+def _is_open(trace: Trace, made: ToolCall | Dispatch) -> bool:
+    """Return whether something may have come back that was not recorded."""
+    if made.result is not None or made.status in ("failed", "refused"):
+        return False
+    return made.status in ("unanswered", "waiting", "unknown") or not known(trace, made, "result")
 
 
 def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, ToolCall | None]]:
