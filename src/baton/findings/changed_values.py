@@ -62,7 +62,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
     if lost is None:
         return None
     for value in new:
-        if value.kind != lost.kind or _keeps_limit(lost, value) or is_converted(lost, value):
+        if value.kind != lost.kind or keeps_limit(lost, value) or is_converted(lost, value):
             continue
         if lost.kind == "identifier" and _letters(lost) != _letters(value):
             continue
@@ -88,7 +88,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
     """
     for lost in (value for value in asked if value.fact.keys == fact.keys):
         for value in new:
-            if value.kind != lost.kind or _keeps_limit(lost, value) or is_converted(lost, value):
+            if value.kind != lost.kind or keeps_limit(lost, value) or is_converted(lost, value):
                 continue
             if value.kind in ("date", "time") and _is_shifted(lost, value, within=value.clause):
                 continue
@@ -319,7 +319,7 @@ def counted_otherwise(fact: Fact, asked: list[Value], new: list[Value]) -> Value
     if len({v.fact.keys for v in mine}) != 1 or len({v.fact.keys for v in theirs}) != 1:
         return None
     other = theirs[0]
-    if other.kind != "number" or _keeps_limit(lost, other):
+    if other.kind != "number" or keeps_limit(lost, other):
         return None
     if _OWN_NUMBER.search(other.clause) or _OWN_NUMBER.search(lost.clause):
         return None
@@ -376,7 +376,7 @@ def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | Non
     return None
 
 
-def _keeps_limit(lost: Value, value: Value) -> bool:
+def keeps_limit(lost: Value, value: Value) -> bool:
     if not lost.sizes or not value.sizes:
         return False
     lower, higher = max(value.sizes) < min(lost.sizes), min(value.sizes) > max(lost.sizes)

@@ -8,7 +8,7 @@ the caller took up.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from .changed_values import (
     in_another_unit,
     in_place_of,
     is_transposed,
+    keeps_limit,
     keeps_to,
     limit_changed,
     misspelt,
@@ -45,9 +46,12 @@ from .facts import (
 )
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .quantities import SHARE_OF, in_digits, share_keys
+from .opposites import opposites, other_basis, turned_bounds
 from .replaced_words import Replaced, replaced
 from .reversed_limits import reversed_limits
+from .substituted_values import substituted
 from .values import Value, values_of
+from .waived_limits import waived
 from .words import (
     asides,
     clauses,
@@ -132,6 +136,8 @@ class _Sent(NamedTuple):
     """Values that are neither in the request nor in anything the caller had."""
     has_source: Callable[[str], bool]
     """Whether a word of the prompt is in a text that the caller had, other than the request."""
+    known_before: Callable[[], Reading]
+    """Reads the texts that the caller had, other than the request and the prompt."""
     received: Sequence[Piece]
     """The texts that the receiver was given, or wrote, as far as recorded."""
 
@@ -200,6 +206,14 @@ def _of_request(
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
     alone = not any(d.id != dispatch.id and d.from_run == dispatch.from_run for d in sent_by)
     prompt = "" if dispatch.prompt is None else plain_text(dispatch.prompt)
+
+    @cache
+    def known_before() -> Reading:
+        own = (dispatch.id, dispatch.call)
+        had = [p.text for p in had_before(trace, turn, dispatch) if p.id not in own]
+        charge_work(len(had))
+        return read(*had)
+
     retold = _is_retold(read(request.text), read(prompt), given)
     values = [] if all(_went_along(fact, given) for fact in facts) else list(values_of(prompt))
     new = [value for value in values if not read(request.text).holds(value.fact)]
@@ -208,18 +222,16 @@ def _of_request(
         if not index_of(trace).spend(0):
             return NotRecorded(says=TOO_LONG)
         # An order that the caller looked up, or that a user named before, is not a wrong order.
-        own = (dispatch.id, dispatch.call)
-        had = [p.text for p in had_before(trace, turn, dispatch) if p.id not in own]
-        if not index_of(trace).spend(len(had)):
-            return NotRecorded(says=TOO_LONG)
-        known_before = read(*had)
-        new = [value for value in new if not known_before.holds(value.fact)]
+        new = [value for value in new if not known_before().holds(value.fact)]
 
     def has_source(word: str) -> bool:
         return _was_read(trace, turn, dispatch, word)
 
     received = _received(trace, dispatch)
-    sent = _Sent(dispatch, request, given, others, alone, retold, values, new, has_source, received)
+    sent = _Sent(
+        dispatch, request, given, others, alone, retold, values, new, has_source, known_before,
+        received,
+    )  # fmt: skip
     return _of_data(sent) if is_data else _judged(sent, limits)
 
 
@@ -311,6 +323,10 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
             limits_lost.append(sentence)
     if not dropped and len(unsaid) == len(doubtful) and _is_only_gap(unsaid, sent):
         dropped, asked_for = unsaid, asked_for + doubtful
+    if not dropped:
+        slip = _substituted(sent)
+        dropped += slip
+        asked_for += [fact for fact, _ in slip]
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
     findings = []
@@ -338,6 +354,30 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     names = ", ".join(f"`{fact.text}`" for fact in asked_for[:5])
     more = f" and {len(asked_for) - 5} more" if len(asked_for) > 5 else ""
     return Clear(says=f"what the request names went along: {names}{more}")
+
+
+def _substituted(sent: _Sent) -> list[tuple[Fact, str]]:
+    """Return the value that a prompt replaces, with its sentence, if it carries the others."""
+    if not sent.alone or not sent.values or refers_to_others(sent.prompt):
+        return []
+    if only_questions(sent.prompt) and not only_questions(sent.request.text):
+        return []
+    asked = values_of(sent.request.text)
+    found = substituted(asked, sent.values, sent.given.keys, lambda: sent.known_before().keys)
+    if found is None:
+        return []
+    lost = found.lost
+    if keeps_limit(lost, found.value) or _may_be_worked_out(lost.fact, lost.sentence, sent):
+        return []
+    # "Bay 3" and 19 °C make no 16 °C, as no one adds a temperature to a count.
+    if lost.kind not in _NOT_ADDED and _reworded(lost.fact, sent):
+        return []
+    if sent.elsewhere.holds(lost.fact):
+        return []
+    return [(lost.fact, lost.sentence)]
+
+
+_NOT_ADDED = frozenset({"temperature", "share", "speed", "date", "time"})
 
 
 def _misspelt(text: str, sent: _Sent) -> list[Fact]:
@@ -1166,7 +1206,8 @@ def _replaced(sent: _Sent) -> list[Replaced]:
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
         return []
     found = []
-    for each in replaced(sent.request.text, sent.prompt, sent.has_source):
+    turned = (each for each in _opposite(sent) if not sent.has_source(each.new))
+    for each in (*replaced(sent.request.text, sent.prompt, sent.has_source), *turned):
         old = each.old.casefold()
         facts = read(each.old).facts
         if any(old in piece.text.casefold() for piece in sent.received):
@@ -1174,6 +1215,20 @@ def _replaced(sent: _Sent) -> list[Replaced]:
         if not any(sent.elsewhere.holds(fact) for fact in facts):
             found.append(each)
     return found
+
+
+def _opposite(sent: _Sent) -> Iterator[Replaced]:
+    """Yield what the prompt turns round: `aisle` and `window`, `above 61.50` and `below 61.50`."""
+    if _is_json(sent) or sent.dispatch.context:
+        return
+    for old, new in opposites(sent.request.text, sent.prompt):
+        yield Replaced(old, new)
+    asked = values_of(sent.request.text)
+    told = values_of(sent.prompt)
+    for lost, value in (*turned_bounds(asked, told), *other_basis(asked, told)):
+        yield Replaced(lost.clause.strip()[:_QUOTED], value.clause.strip()[:_QUOTED])
+    for limit, lifted in waived(sent.request.text, sent.prompt):
+        yield Replaced(limit, lifted)
 
 
 def _replacement(sent: _Sent, swapped: list[Replaced]) -> Finding:

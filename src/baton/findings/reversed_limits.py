@@ -30,7 +30,7 @@ _FORBIDDEN_DEED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _FORBIDDEN_THING = re.compile(
-    rf"""(?:(?:^|[,.;:!?(]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )
+    rf"""(?:(?:^|[,.;:!?(*•-]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )
             (?:no|kein(?:e|en|em|er)?)
         |\b(?:without|ohne|sans|sin)|\b(?:exclude|excluding|avoid|skip|leave\ out)
         |{_NEGATED}\ (?:use|include|add|mention|allow))
@@ -74,6 +74,12 @@ def reversed_limits(sentence: str, prompt: str) -> Iterator[str]:
     for match in islice(_FORBIDDEN_THING.finditer(sentence), _MOST):
         if _asks_for_thing(match["object"], prompt):
             yield match[0].strip(" ,.;:")
+    for match in islice(_KEEPS.finditer(sentence), _MOST):
+        if _undoes(match["object"] or match["subject"], prompt):
+            yield match[0].strip(" ,.;:")
+    for match in islice(_AVOIDED.finditer(sentence), _MOST):
+        if _goes_there(match["name"] or match["left"], prompt):
+            yield match[0].strip(" ,.;:")
     for match in islice(_CONTRAST.finditer(sentence), _MOST):
         if _takes_other(match, sentence, prompt):
             yield match[0].strip(" ,.;:")
@@ -105,6 +111,73 @@ _NO_DEEDS = frozenset(
     add mention allow
     """.split()  # noqa: SIM905
 )
+
+
+# "Keep his API tokens", "the plan must stay active": a prompt that revokes or cancels them does not.
+_KEEPS = re.compile(
+    r"""\b(?:keep|retain|preserve|behalte|conserve[rz]?|garde[rz]?|conserva)\s
+            (?P<object>(?:(?:the|his|her|their|my|our|all|die|den|das|les?|la|los|las)\s){0,2}
+            [\w-]+(?:\s[\w-]+){0,2}?)(?=[.,;!?)\n]|$|\s(?:and|but|until|as|in|on|for)\b)
+        |\b(?:the|his|her|their|my|our)\s(?P<subject>[\w-]+(?:\s[\w-]+)?)\s
+            (?:must|should|has\ to|have\ to)\ (?:stay|remain)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_UNDOES = (
+    r"(?:revok|delet|remov|cancel|discard|disabl|eras|wip|terminat|destroy|deactivat|invalidat"
+    r"|lösch|widerruf|kündig|supprim|révoqu|annul|elimin|revoc|cancel)\w*"
+)
+
+
+def _undoes(thing: str, prompt: str) -> bool:
+    """Return whether a prompt orders to remove what a request keeps."""
+    words = _meaning(thing)
+    if words is None:
+        return False
+    order = re.compile(rf"{_DEED_STARTS}{_UNDOES}\s", re.IGNORECASE)
+    for sentence, heading in _with_headings(prompt):
+        for match in islice(order.finditer(sentence), _MOST):
+            if _MAY_FORBID_ELSE.search(sentence[: match.start()]) or _MAY_FORBID.search(heading):
+                return False
+            rest = " ".join(re.split(r"[,;:.]", sentence[match.end() :])[0].split()[:_CLOSE])
+            # "Delete the old API tokens", "remove the plan from the list".
+            extra = _meaning(rest)
+            if extra is not None and all(extra.holds(fact) for fact in words.facts):
+                return all(words.holds(fact) for fact in extra.facts)
+    return False
+
+
+# As many words after "cancel" belong to what is cancelled.
+_CLOSE = 5
+_MAY_FORBID_ELSE = re.compile(
+    r"\b(?:not|never|nicht|nie|pas|no|nobody|without|n['’]t|if|when|unless|only)\b", re.IGNORECASE
+)
+# "Nothing in Bairro Alto", "pls not Port Grau", "leave us-east-1 as it is".
+_NAME = r"[A-Z][\w'’-]+(?:\s(?:de\s|del\s|da\s)?[A-Z][\w'’-]+){0,3}"
+_AVOIDED = re.compile(
+    rf"""(?:^|[\s,;(])(?i:nothing\ (?:in|at|near|via)|not\ (?:in|at|via)|(?:please|pls|but|and|,)\ not|avoid
+            |nicht\ (?:in|über|nach)|pas\ (?:à|par|dans)|sin\ (?:escala|pasar)\ (?:en|por)|no\ (?:en|por))
+            \ (?P<name>{_NAME})
+        |(?i:leave|keep)\ (?P<left>[\w-]*[-_\d][\w-]*|{_NAME})\ (?i:as\ (?:it|they)?\s?(?:is|are)|alone
+            |untouched|unchanged)""",
+    re.VERBOSE,
+)
+_THERE = r"\b(?i:in|at|to|via|through|from|on|and|über|nach|à|par|en|por|und|et|y)"
+
+
+def _goes_there(name: str, prompt: str) -> bool:
+    """Return whether a prompt sends somebody to a place, or to a system, that must be left out."""
+    found = False
+    at = re.compile(rf"{_THERE}\s{re.escape(name)}(?!\w)")
+    fine = re.compile(rf"(?<!\w){re.escape(name)}\s(?i:would\ be|is|are)\s(?i:nice|fine|ok|okay|good)")
+    for sentence, heading in _with_headings(prompt):
+        if name not in sentence:
+            continue
+        if _MAY_FORBID.search(sentence.replace(name, "")) or _MAY_FORBID.search(heading):
+            return False
+        if sentence.rstrip().endswith("?") or not (at.search(sentence) or fine.search(sentence)):
+            return False
+        found = True
+    return found
 
 
 def _is_it(rest: str) -> bool:
