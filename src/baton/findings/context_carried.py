@@ -861,7 +861,8 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
         return False
     request = read(sent.request.text)
     kept = [f for f in request.facts if _has_to_come(f) and sent.given.holds(f)]
-    if len(kept) < _KEPT_BESIDE:
+    hard = [f for f in request.facts if _has_to_come(f)]
+    if len(kept) < min(_KEPT_BESIDE, len(hard) - 1) or not kept:
         return False
     if all(_may_be_said_otherwise(fact, sent) for fact, _ in missing):
         return False
@@ -873,10 +874,15 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
         (start, sentence), (end, other) = missing
         # Both ends of a range are one thing: "from 12 to 16 May".
         ends = rf"{re.escape(start.text)}\s?(?:to|until|-|–|bis|au|al|a)\s?{re.escape(end.text)}"
-        return sentence == other and _is_day(end) and re.search(ends, sentence) is not None
+        period = _is_day(end) or (_is_year(start) and _is_year(end))
+        return sentence == other and period and re.search(ends, sentence) is not None
     if len(missing) != 1 or not _is_required(*missing[0]):
         return False
     fact, sentence = missing[0]
+    # With fewer carried values only a bound is sure to belong to the work: "the parcel must not cost
+    # more than 80 EUR", not "the next meeting is at 9:00".
+    if len(kept) < _KEPT_BESIDE and not _is_bounded(fact, sentence):
+        return False
     # "Call him on 0161 496 0372" is a separate task, which the prompt does not mention.
     beside = [each for each in read(sentence).facts if each.keys != fact.keys]
     return fact.kind != "identifier" or any(sent.given.holds(each) for each in beside)
@@ -894,6 +900,17 @@ def _is_required(fact: Fact, sentence: str) -> bool:
             re.search(when, clause, re.IGNORECASE) is not None or _BOUND.search(clause) is not None
         )
     return fact.kind == "identifier" or _BOUND.search(clause) is not None
+
+
+def _is_bounded(fact: Fact, sentence: str) -> bool:
+    clause = next((c for c in clauses(sentence) if fact.text in c), sentence)
+    before, _, _ = clause.partition(fact.text)
+    units = any(key.startswith("u:") for key in fact.keys)
+    return units and _BOUND.search(before) is not None
+
+
+def _is_year(fact: Fact) -> bool:
+    return re.fullmatch(r"(?:19|20)\d\d", fact.text) is not None
 
 
 def _is_day(fact: Fact) -> bool:
