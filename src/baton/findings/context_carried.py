@@ -329,6 +329,10 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         asked_for += [fact for fact, _ in slip]
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
+    if not dropped and not limits_lost and len(unsaid) == len(doubtful):
+        whole = _only_clause_missing(unsaid, sent)
+        dropped += whole
+        asked_for += [fact for fact, _ in whole]
     findings = []
     others = [] if dropped or limits_lost else _replaced(sent)
     swapped = [each for each in others if each.sure]
@@ -900,6 +904,65 @@ def _is_required(fact: Fact, sentence: str) -> bool:
             re.search(when, clause, re.IGNORECASE) is not None or _BOUND.search(clause) is not None
         )
     return fact.kind == "identifier" or _BOUND.search(clause) is not None
+
+
+# See `_only_clause_missing`.
+_KEPT_ALL = 3
+_KEPT_SHARE = 0.6
+_COVERED = 0.25
+# An age, a price that was paid, a name or a number to call describe a person, not the work.
+_OF_PERSON = re.compile(
+    r"""\b(?:old|aged?|years?|jahre?n?|ans|años|born|since|phone|tel\w*|call|ring|mobile|reach\w*
+        |address|room\ number|floor|budget|price|paid|cost\w*|invoice|bill\w*|reference|ref
+        |ticket|thanks|reason|because|as\ (?:we|i|they|he|she))\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _only_clause_missing(
+    missing: list[tuple[Fact, str]], sent: _Sent
+) -> list[tuple[Fact, str]]:
+    """Return the numbers of the only clause of a request that a prompt leaves out.
+
+    "Lunch for 65 on 21 March at 12:30, 9 vegan, up to 38 EUR a head" leaves out "4 are coeliac". A
+    caller that splits the work leaves out more than one thing.
+    """
+    if not (sent.retold and sent.alone) or refers_to_others(sent.prompt) or not missing:
+        return []
+    if only_questions(sent.prompt) or sent.dispatch.context or _is_json(sent):
+        return []
+    request = read(sent.request.text)
+    if request.language is None or read(sent.prompt).language not in (None, request.language):
+        return []
+    hard = [f for f in request.facts if _has_to_come(f)]
+    kept = [f for f in hard if sent.given.holds(f)]
+    if len(kept) < _KEPT_ALL or len(kept) < _KEPT_SHARE * len(hard):
+        return []
+    own = [f for f in read(sent.prompt).facts if f.kind in HARD and f.keys != number_keys("1")]
+    if any(not request.holds(f) for f in own):
+        return []
+    ((_, sentence), *_) = missing
+    if any(other != sentence for _, other in missing):
+        return []
+    clause = next((c for c in clauses(in_digits(sentence)) if missing[0][0].text in c), sentence)
+    facts = read(clause)
+    if not all(facts.holds(fact) for fact, _ in missing) or is_callers(clause) or excuses(clause):
+        return []
+    if _STORY.search(clause) or _OF_PERSON.search(clause) or is_courtesy(clause) or asides(clause):
+        return []
+    # A day by which all has to be done is for the caller to keep.
+    if any(_is_day(fact) and is_deadline(fact.text, sentence) for fact, _ in missing):
+        return []
+    words = [f for f in facts.facts if f.kind == "word"]
+    if not words or any(sent.given.holds(f) or sent.elsewhere.holds(f) for f in words):
+        return []
+    others = [c for s in sentences(in_digits(sent.request.text)) for c in clauses(s) if c != clause]
+    for other in others:
+        told = [f for f in read(other).facts if f.kind in HARD or f.kind == "word"]
+        covered = sum(sent.given.holds(f) for f in told)
+        if told and covered < _COVERED * len(told) and not is_courtesy(other):
+            return []
+    return missing
 
 
 def _is_bounded(fact: Fact, sentence: str) -> bool:
