@@ -329,6 +329,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         asked_for += [fact for fact, _ in slip]
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
+    if not dropped and not limits_lost and not doubtful:
+        limits_lost += _only_words_missing(sent)
     if not dropped and not limits_lost and len(unsaid) == len(doubtful):
         whole = _only_clause_missing(unsaid, sent)
         dropped += whole
@@ -963,6 +965,64 @@ def _only_clause_missing(
         if told and covered < _COVERED * len(told) and not is_courtesy(other):
             return []
     return missing
+
+
+# A clause that limits or completes the work: "don't touch payments-db", "with tail lift".
+_COMPLETES = re.compile(
+    r"""^\W*(?:(?:and|but|please|bitte|und|aber|et|mais|y|pero)\ ){0,2}
+        (?:do\ not|don['’]t|never|must\ not|keep|leave|with|without|kein\w*|mit|ohne|avec|sans|con|sin)
+        \ (?!(?:best|kind)\b|regards\b|thanks\b|respect\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Verbs that give any task, and so are no other words for a clause that is left out.
+_GIVES_TASK = frozenset(
+    """
+    find search please book arrange check make write list show get look order task plan need needed
+    job details requirements customer user client request requested want wants like following
+    """.split()  # noqa: SIM905
+)
+_COVERED_BESIDE = 0.7
+_OWN_WORD = 1
+
+
+def _only_words_missing(sent: _Sent) -> list[str]:
+    """Return the only clause without a counterpart in a prompt that carries all the others.
+
+    The prompt may have a word of its own, which is too few to say the clause in other words.
+    """
+    if not (sent.retold and sent.alone) or refers_to_others(sent.prompt) or _is_json(sent):
+        return []
+    if only_questions(sent.prompt) or sent.dispatch.context:
+        return []
+    request, prompt = read(sent.request.text), read(sent.prompt)
+    if request.language is None or prompt.language not in (None, request.language):
+        return []
+    if sum(f.kind in HARD for f in request.facts) < _SAID_BESIDE:
+        return []
+    own = [
+        f
+        for f in prompt.facts
+        if f.text.casefold() not in _GIVES_TASK and f.kind == "word" and not request.holds(f)
+    ]
+    if len(own) > _OWN_WORD or any(f.kind in HARD and not request.holds(f) for f in prompt.facts):
+        return []
+    missing = []
+    for clause in _all_clauses(in_digits(sent.request.text)):
+        facts = [f for f in read(clause).facts if f.kind in HARD or f.kind == "word"]
+        covered = sum(sent.given.holds(f) or sent.elsewhere.holds(f) for f in facts)
+        if facts and not covered:
+            missing.append(clause)
+        elif covered < _COVERED_BESIDE * len(facts):
+            return []
+    if len(missing) != 1 or _COMPLETES.match(missing[0]) is None:
+        return []
+    (clause,) = missing
+    if is_callers(clause) or is_courtesy(clause) or excuses(clause) or _STORY.search(clause):
+        return []
+    return missing
+
+
+_SAID_BESIDE = 2
 
 
 def _is_bounded(fact: Fact, sentence: str) -> bool:
