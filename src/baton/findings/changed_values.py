@@ -377,6 +377,7 @@ def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | Non
 
 
 def keeps_limit(lost: Value, value: Value) -> bool:
+    """Return whether a value keeps the limit of another: 150 EUR for "at most 160 EUR"."""
     if not lost.sizes or not value.sizes:
         return False
     lower, higher = max(value.sizes) < min(lost.sizes), min(value.sizes) > max(lost.sizes)

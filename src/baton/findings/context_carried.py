@@ -45,8 +45,8 @@ from .facts import (
     word_key,
 )
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
-from .quantities import SHARE_OF, in_digits, share_keys
 from .opposites import opposites, other_basis, turned_bounds
+from .quantities import SHARE_OF, in_digits, share_keys
 from .replaced_words import Replaced, replaced
 from .reversed_limits import reversed_limits
 from .substituted_values import substituted
@@ -240,7 +240,9 @@ def _was_read(trace: Trace, turn: Turn, dispatch: Dispatch, word: str) -> bool:
     own = (dispatch.id, dispatch.call)
     had = [piece.text for piece in had_before(trace, turn, dispatch) if piece.id not in own]
     charge_reading(had)
-    return any(word.casefold() in text.casefold() for text in had)
+    # "Male" is not in "female".
+    same = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    return any(same.search(text) is not None for text in had)
 
 
 def _is_data(turn: Turn) -> bool:
@@ -329,6 +331,10 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         asked_for += [fact for fact, _ in slip]
     cut = [] if dropped or limits_lost else _cut_from_copy(sent)
     limits_lost += cut
+    if not dropped and not limits_lost:
+        named = _referred_to(sent)
+        dropped += named
+        asked_for += [fact for fact, _ in named]
     if not dropped and not limits_lost and not doubtful:
         limits_lost += _only_words_missing(sent)
     if not dropped and not limits_lost and len(unsaid) == len(doubtful):
@@ -885,8 +891,8 @@ def _is_only_gap(missing: list[tuple[Fact, str]], sent: _Sent) -> bool:
     if len(missing) != 1 or not _is_required(*missing[0]):
         return False
     fact, sentence = missing[0]
-    # With fewer carried values only a bound is sure to belong to the work: "the parcel must not cost
-    # more than 80 EUR", not "the next meeting is at 9:00".
+    # With fewer carried values only a bound is sure to belong to the work: "must not cost more than
+    # 80 EUR", not "the next meeting is at 9:00".
     if len(kept) < _KEPT_BESIDE and not _is_bounded(fact, sentence):
         return False
     # "Call him on 0161 496 0372" is a separate task, which the prompt does not mention.
@@ -898,7 +904,10 @@ def _is_required(fact: Fact, sentence: str) -> bool:
     if not any(c.isdigit() for c in fact.text) or re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
         return False
     clause = next((c for c in clauses(sentence) if fact.text in c), sentence)
-    if is_deadline(fact.text, sentence) or _STORY.search(clause) is not None or excuses(clause):
+    if is_deadline(fact.text, sentence) or _STORY.search(clause) is not None:
+        return False
+    # "It must not cost more than 40 EUR" demands, "we can't take the one at 7" excuses.
+    if excuses(clause) and not re.search(r"\b(?:must|darf|dürfen|doit|debe)\b", clause):
         return False
     if _is_day(fact) or any(key.startswith("t:") for key in fact.keys):
         when = rf"{_WHEN}{re.escape(fact.text)}(?!\w)"
@@ -921,9 +930,7 @@ _OF_PERSON = re.compile(
 )
 
 
-def _only_clause_missing(
-    missing: list[tuple[Fact, str]], sent: _Sent
-) -> list[tuple[Fact, str]]:
+def _only_clause_missing(missing: list[tuple[Fact, str]], sent: _Sent) -> list[tuple[Fact, str]]:
     """Return the numbers of the only clause of a request that a prompt leaves out.
 
     "Lunch for 65 on 21 March at 12:30, 9 vegan, up to 38 EUR a head" leaves out "4 are coeliac". A
@@ -967,10 +974,54 @@ def _only_clause_missing(
     return missing
 
 
+# Things that a name or a number identifies.
+_IDENTIFIED = (
+    r"invoice|order|booking|reservation|ticket|account|customer|patient|case|claim|parcel|shipment"
+    r"|container|file|branch|policy|contract|report|page|document|project|repository|server|host"
+    r"|function|module|build|release|rechnung|bestellung|buchung|konto|kund\w+|datei|vertrag"
+    r"|facture|commande|compte|fichier|contrat|factura|pedido|reserva|cuenta|archivo|contrato"
+)
+_REFERRED = re.compile(
+    rf"\b(?:the|this|that|die|der|das|den|la|le|el)\s(?:{_IDENTIFIED})\b(?!['’]s)(?!\s(?:of|for|from)\b)"
+    r"|^\W*(?:please\s)?[^\W\d_]+\s(?:that\s|whether\s|if\s)?it\b",
+    re.IGNORECASE,
+)
+_SAME_TASK = 0.8
+
+
+def _referred_to(sent: _Sent) -> list[tuple[Fact, str]]:
+    """Return the only name of a request, if a prompt for the same task says "the invoice" or "it".
+
+    A receiver that starts anew can't know which one: "Was the invoice paid twice?" for "Did I pay
+    A-17 twice?".
+    """
+    if not sent.alone or sent.dispatch.context or not _is_short(sent.prompt) or _is_json(sent):
+        return []
+    if refers_to_others(sent.prompt) or _REFERRED.search(sent.prompt) is None:
+        return []
+    request, prompt = read(sent.request.text), read(sent.prompt)
+    names = [f for f in request.facts if f.kind in ("identifier", "path") and "@" not in f.text]
+    # "[ticket SHOP-13]" says where a request comes from.
+    marked = re.findall(r"\[[^\]\n]{0,80}\]", sent.request.text)
+    names = [f for f in names if not any(f.text in each for each in marked)]
+    if len(names) != 1 or any(f.kind in HARD and not request.holds(f) for f in prompt.facts):
+        return []
+    if sent.given.holds(names[0]) or sent.elsewhere.holds(names[0]):
+        return []
+    if is_spelled_in(names[0].text, sent.prompt):
+        return []
+    words = [f for f in request.facts if f.kind == "word" and not any(f.text in m for m in marked)]
+    kept = sum(sent.given.holds(word) for word in words)
+    if not words or kept < _SAME_TASK * len(words):
+        return []
+    return [(names[0], sent.request.text)]
+
+
 # A clause that limits or completes the work: "don't touch payments-db", "with tail lift".
 _COMPLETES = re.compile(
     r"""^\W*(?:(?:and|but|please|bitte|und|aber|et|mais|y|pero)\ ){0,2}
-        (?:do\ not|don['’]t|never|must\ not|keep|leave|with|without|kein\w*|mit|ohne|avec|sans|con|sin)
+        (?:do\ not|don['’]t|never|must\ not|keep|leave|with|without|kein\w*|mit|ohne|avec|sans|con
+            |sin)
         \ (?!(?:best|kind)\b|regards\b|thanks\b|respect\b)""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from .replaced_words import may_be_same_name
+from .replaced_words import may_be_inside, may_be_same_name
 from .words import COMMON, MONTHS
 
 _WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
@@ -108,6 +108,8 @@ def renamed(gap: Gap) -> bool:
         # "Monday" for "Mon", "Peters" for "Peter".
         and old.casefold()[:3] != new.casefold()[:3]
         and not may_be_same_name(old, new)
+        # "A flat in Chiado" is one in Lisbon.
+        and not may_be_inside((_WORD.findall(gap.before) or [""])[-1], old, new)
         and not {old.casefold(), new.casefold()} & COMMON
     )
 

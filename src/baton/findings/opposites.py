@@ -14,57 +14,115 @@ from .text_cache import text_cached
 from .values import Value
 from .words import COMMON
 
-# Attributes that exclude one another. Forms of one attribute are joined by `=`.
-_GROUPS = (
-    "aisle=pasillo=couloir=gang window=ventanilla=hublot=fenster",
-    "female=weibliche=weiblichen=weiblicher=féminine=femenina "
-    "male=männliche=männlichen=männlicher=masculine=masculina",
-    "single=individual=simple double=doble twin",
-    "north=northern=nord=norte south=southern=sud=süd east=eastern=ost west=western=ouest=oeste",
-    "left=linke=linken=linker=linkes=gauche=izquierda=izquierdo "
-    "right=rechte=rechten=rechter=rechtes=droite=derecha=derecho",
-    "upper=obere=oberen=oberer=supérieur=supérieure=superior "
-    "lower=untere=unteren=unterer=inférieur=inférieure=inferior",
-    "front=vordere=vorderen=delantero=delantera "
-    "rear=hintere=hinteren=arrière=trasero=trasera",
-    "inner=interior=innere=inneren outer=exterior=äußere=äußeren",
-    "indoor outdoor",
-    "business economy",
-    "petrol=gasoline=benzin=essence=gasolina diesel=gasóleo electric=elektrisch=électrique=eléctrico",
-    "manual=manuelle=manuel automatic=automatische=automatique=automático",
-    "wide=breite=breiten=ancho=ancha narrow=schmale=schmalen=étroit=estrecho=estrecha",
-    "public=öffentliche=öffentlichen=publique=público private=private=privée=privado",
-    "mutual=two-way=bilateral=gegenseitige one-way=unilateral=einseitige",
-    "oak=eiche=chêne=roble pine=kiefer=pin=pino beech=buche=hêtre=haya walnut=nussbaum=noyer=nogal "
-    "spruce=fichte=épicéa birch=bouleau=abedul ash=esche=frêne=fresno",
-    "cotton=baumwolle=coton=algodón wool=wolle=laine=lana silk=seide=soie=seda linen=leinen=lin=lino",
-    "steel=stahl=acier=acero aluminium=aluminum=aluminio copper=kupfer=cuivre=cobre "
-    "brass=messing=laiton=latón",
-    "red=rote=roten=roter=rouge=rouges=rojo=roja=rojas=rojos "
-    "blue=blaue=blauen=bleu=bleue=bleues=azul=azules "
-    "green=grüne=grünen=vert=verte=vertes=verde=verdes "
-    "yellow=gelbe=gelben=jaune=jaunes=amarillo=amarilla "
-    "white=weiße=weißen=blanc=blanche=blanches=blanco=blanca=blancas "
-    "black=schwarze=schwarzen=noir=noire=noires=negro=negra",
-    "breakfast=frühstück=petit-déjeuner=desayuno lunch=mittagessen=déjeuner=almuerzo "
-    "dinner=abendessen=dîner=cena",
-    "cremation=feuerbestattung=crémation=cremación burial=erdbestattung=inhumation=entierro",
-)
+# Attributes that exclude one another: those of a paragraph. A line has the forms of one attribute.
+_GROUPS = """
+aisle pasillo couloir gang
+window ventanilla hublot fenster
+
+female weibliche weiblichen weiblicher féminine femenina
+male männliche männlichen männlicher masculine masculina
+
+single individual simple
+double doble
+twin
+
+north northern nord norte
+south southern sud süd
+east eastern ost
+west western ouest oeste
+
+left linke linken linker linkes gauche izquierda izquierdo
+right rechte rechten rechter rechtes droite derecha derecho
+
+upper obere oberen oberer supérieur supérieure superior
+lower untere unteren unterer inférieur inférieure inferior
+
+front vordere vorderen delantero delantera
+rear hintere hinteren arrière trasero trasera
+
+inner interior innere inneren
+outer exterior äußere äußeren
+
+indoor
+outdoor
+
+business
+economy
+
+petrol gasoline benzin essence gasolina
+diesel gasóleo
+electric elektrisch électrique eléctrico
+
+manual manuelle manuel
+automatic automatische automatique automático
+
+wide breite breiten ancho ancha
+narrow schmale schmalen étroit estrecho estrecha
+
+public öffentliche öffentlichen publique público
+private private privée privado
+
+mutual two-way bilateral gegenseitige
+one-way unilateral einseitige
+
+oak eiche chêne roble
+pine kiefer pin pino
+beech buche hêtre haya
+walnut nussbaum noyer nogal
+spruce fichte épicéa
+birch bouleau abedul
+ash esche frêne fresno
+
+cotton baumwolle coton algodón
+wool wolle laine lana
+silk seide soie seda
+linen leinen lin lino
+
+steel stahl acier acero
+aluminium aluminum aluminio
+copper kupfer cuivre cobre
+brass messing laiton latón
+
+red rote roten roter rouge rouges rojo roja rojas rojos
+blue blaue blauen bleu bleue bleues azul azules
+green grüne grünen vert verte vertes verde verdes
+yellow gelbe gelben jaune jaunes amarillo amarilla
+white weiße weißen blanc blanche blanches blanco blanca blancas
+black schwarze schwarzen noir noire noires negro negra
+
+breakfast frühstück petit-déjeuner desayuno
+lunch mittagessen déjeuner almuerzo
+dinner abendessen dîner cena
+
+cremation feuerbestattung crémation cremación
+burial erdbestattung inhumation entierro
+"""
 # These need no word in common beside them, as they hardly ever come up by the way.
-_ALONE = (
-    "tiff=tif jpeg=jpg png gif svg",
-    "mp3 wav flac",
-    "android ios=iphone=ipad",
-    "cremation=feuerbestattung=crémation=cremación burial=erdbestattung=inhumation=entierro",
-)
+_ALONE = """
+tiff tif
+jpeg jpg
+png
+gif
+svg
+
+mp3
+wav
+flac
+
+android
+ios iphone ipad
+
+cremation feuerbestattung crémation cremación
+burial erdbestattung inhumation entierro
+"""
 
 
-def _options(groups: Iterable[str]) -> dict[str, tuple[int, int]]:
+def _options(groups: str) -> dict[str, tuple[int, int]]:
     return {
         form: (number, place)
-        for number, group in enumerate(groups)
-        for place, option in enumerate(group.split())
-        for form in option.split("=")
+        for number, group in enumerate(groups.strip().split("\n\n"))
+        for place, option in enumerate(group.splitlines())
+        for form in option.split()
     }
 
 
@@ -163,7 +221,7 @@ _BOUND = re.compile(
 # "Humidity below 70 %" is the same as "warn when the humidity is over 70 %".
 _TURNS = re.compile(
     r"""\b(?:if|when\w*|once|unless|until|alarm\w*|alert\w*|warn\w*|reject\w*|refus\w+|avoid\w*
-        |exclud\w+|skip\w*|ignor\w+|drop\w*|filter\w*|stop\w*|fail\w*|not|no|never|nothing|none|too
+        |exclud\w+|skip\w*|ignor\w+|filter\w*|stop\w*|fail\w*|not|no|never|nothing|none|too
         |without|n['’]t|wrong|bad|violat\w+|flag\w*|report\w*|remove\w*|delete\w*|discard\w*|leave
         |wenn|sobald|nicht|kein\w*|nie|si|quand|pas|jamais|sin|cuando|nunca)\b""",
     re.VERBOSE | re.IGNORECASE,

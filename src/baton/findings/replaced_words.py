@@ -368,13 +368,13 @@ def _names(request: str, prompt: str) -> Iterator[Replaced]:
             other = theirs[place]
             if may_be_same_name(word, other) or not _stand_alike(mine, at, theirs, place):
                 continue
-            yield Replaced(word, other, sure=not _may_be_inside(mine[at - 1], word, other))
+            yield Replaced(word, other, sure=not may_be_inside(mine[at - 1], word, other))
 
 
 _MOST_TOKENS = 600
 
 
-def _may_be_inside(before: str, old: str, new: str) -> bool:
+def may_be_inside(before: str, old: str, new: str) -> bool:
     """Return whether one name may be a part of the other: "a flat in Chiado" for "in Lisbon".
 
     A place can be given by its district, and a district by its town. Two large cities are never
@@ -389,8 +389,8 @@ def _may_be_inside(before: str, old: str, new: str) -> bool:
 # Words before the name of a place.
 _OF_PLACES = frozenset(
     """
-    in at near around to from via of for within inside toward towards im bei nach aus von für um à en
-    dans près de pour vers depuis a cerca desde hacia para por em perto di da per
+    in at near around to from via of for within inside toward towards im bei nach aus von für um à
+    en dans près de pour vers depuis a cerca desde hacia para por em perto di da per
     """.split()  # noqa: SIM905
 )
 _CITIES = frozenset(

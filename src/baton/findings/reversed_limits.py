@@ -113,7 +113,7 @@ _NO_DEEDS = frozenset(
 )
 
 
-# "Keep his API tokens", "the plan must stay active": a prompt that revokes or cancels them does not.
+# "Keep his API tokens", "the plan must stay active": a prompt that revokes or cancels these.
 _KEEPS = re.compile(
     r"""\b(?:keep|retain|preserve|behalte|conserve[rz]?|garde[rz]?|conserva)\s
             (?P<object>(?:(?:the|his|her|their|my|our|all|die|den|das|les?|la|los|las)\s){0,2}
@@ -154,11 +154,12 @@ _MAY_FORBID_ELSE = re.compile(
 # "Nothing in Bairro Alto", "pls not Port Grau", "leave us-east-1 as it is".
 _NAME = r"[A-Z][\w'’-]+(?:\s(?:de\s|del\s|da\s)?[A-Z][\w'’-]+){0,3}"
 _AVOIDED = re.compile(
-    rf"""(?:^|[\s,;(])(?i:nothing\ (?:in|at|near|via)|not\ (?:in|at|via)|(?:please|pls|but|and|,)\ not|avoid
-            |nicht\ (?:in|über|nach)|pas\ (?:à|par|dans)|sin\ (?:escala|pasar)\ (?:en|por)|no\ (?:en|por))
+    rf"""(?:^|[\s,;(])(?i:nothing\ (?:in|at|near|via)|not\ (?:in|at|via)|avoid
+                |(?:please|pls|but|and|,)\ not|nicht\ (?:in|über|nach)|pas\ (?:à|par|dans)
+                |sin\ (?:escala|pasar)\ (?:en|por)|no\ (?:en|por))
             \ (?P<name>{_NAME})
-        |(?i:leave|keep)\ (?P<left>[\w-]*[-_\d][\w-]*|{_NAME})\ (?i:as\ (?:it|they)?\s?(?:is|are)|alone
-            |untouched|unchanged)""",
+        |(?i:leave|keep)\ (?P<left>[\w-]{{0,40}}[-_\d][\w-]{{0,40}}|{_NAME})
+            \ (?i:as\ (?:it|they)?\s?(?:is|are)|alone|untouched|unchanged)""",
     re.VERBOSE,
 )
 _THERE = r"\b(?i:in|at|to|via|through|from|on|and|über|nach|à|par|en|por|und|et|y)"
@@ -168,7 +169,7 @@ def _goes_there(name: str, prompt: str) -> bool:
     """Return whether a prompt sends somebody to a place, or to a system, that must be left out."""
     found = False
     at = re.compile(rf"{_THERE}\s{re.escape(name)}(?!\w)")
-    fine = re.compile(rf"(?<!\w){re.escape(name)}\s(?i:would\ be|is|are)\s(?i:nice|fine|ok|okay|good)")
+    fine = re.compile(rf"(?<!\w){re.escape(name)}\s(?i:would be|is|are)\s(?i:nice|fine|ok|good)")
     for sentence, heading in _with_headings(prompt):
         if name not in sentence:
             continue

@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from .quantities import in_digits
@@ -89,7 +89,7 @@ def _chosen(value: Value) -> set[str]:
     return {word.casefold() for word in _CHOSEN.findall(in_digits(value.clause))}
 
 
-def _distinct(values: Sequence[Value]) -> list[Value]:
+def _distinct(values: Iterable[Value]) -> list[Value]:
     return list({value.fact.keys: value for value in values}.values())
 
 

@@ -16,7 +16,10 @@ _BOUND = (
     r"|budget|limit|cap|ceiling|within|höchstens|unter|bis\ zu|au\ plus|moins\ de|como\ máximo"
     r"|máximo|menos\ de|presupuesto|tope|exceed)"
 )
-_MONEY = r"(?:[€$£¥]\s?\d|\d[\d.,'’ ]*\s?(?:[€$£¥]|(?:EUR|USD|GBP|CHF|SEK|NOK|DKK|euros?|dollars?|pounds?|francs?|kr)\b))"
+_MONEY = (
+    r"(?:[€$£¥]\s?\d|\d\s?(?:[€$£¥]|(?:EUR|USD|GBP|CHF|SEK|NOK|DKK|euros?|dollars?|pounds?|francs?"
+    r"|kr)\b))"
+)
 _DAY = (
     r"(?:\d|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow|tonight|noon|montag|dienstag|mittwoch"
     r"|donnerstag|freitag|samstag|sonntag|morgen|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche"
@@ -39,13 +42,13 @@ _LIMITS = (
     _Limit(
         _pattern(rf"\b{_BOUND}\b[^.;!?\n]{{0,25}}?{_MONEY}|{_MONEY}[^.;!?\n]{{0,20}}\b{_BOUND}\b"),
         _pattern(
-            r"""\b(?:money|cost|price|the\ budget)\ is\ (?:no\ (?:object|issue|problem)|not\ an?\ \w+
-                |irrelevant|secondary|open|unlimited)
+            r"""\b(?:money|cost|price|the\ budget)\ is\ (?:no\ (?:object|issue|problem)
+                |not\ an?\ (?:issue|problem|concern)|irrelevant|secondary|open|unlimited)
             |\b(?:price|prices|cost|costs|money)\ (?:does\ not|do\ not|doesn['’]t|don['’]t)\ matter
             |\b(?:regardless\ of|whatever)\ (?:the\ )?(?:price|cost)s?\b|\bwhatever\ it\ costs
             |\b(?:no|without)\ (?:a\ )?(?:budget|price|cost)\ (?:limit|cap|ceiling|restrictions?)
             |\bunlimited\ budget|\bgeld\ spielt\ keine\ rolle|\bpreis\ (?:ist\ )?egal
-            |\bpeu\ importe\ le\ prix|\bel\ precio\ no\ importa|\bsin\ límite\ de\ (?:precio|gasto)"""
+            |\bpeu\ importe\ le\ prix|\bel\ precio\ no\ importa|\bsin\ límite\ de\ precio"""
         ),
     ),
     _Limit(
@@ -55,7 +58,7 @@ _LIMITS = (
         ),
         _pattern(
             r"""\b(?:there\ is|there['’]s|it\ is|it['’]s|with)?\s?(?:no|not\ in\ (?:a|any))
-                \ (?:hurry|rush)\b|\bnot\ urgent|\btake\ your\ time|\bno\ deadline|\bany\ time\ is\ fine
+                \ (?:hurry|rush)\b|\bnot\ urgent|\btake\ your\ time|\bno\ deadline
             |\bkeine?\ eile|\bes\ eilt\ nicht|\brien\ ne\ presse|\bpas\ urgent|\bsin\ prisa
             |\bno\ (?:hay|corre)\ prisa"""
         ),
@@ -77,19 +80,20 @@ _LIMITS = (
     ),
     _Limit(
         _pattern(
-            r"""\b(?:not\ before|only\ after|after|from|nicht\ vor|erst\ (?:ab|nach)|pas\ avant|après
-                |no\ antes\ de|después\ de)\s(?:the\ |um\ |las\ )?
+            r"""\b(?:not\ before|only\ after|after|from|nicht\ vor|erst\ (?:ab|nach)|pas\ avant
+                |après|no\ antes\ de|después\ de)\s(?:the\ |um\ |las\ )?
                 (?:\d{1,2}[:.h]\d\d|\d{1,2}\s?(?:am|pm|uhr|h)\b|sunset|dark|midnight|noon)"""
         ),
         _pattern(
-            r"""\b(?:right\ away|immediately|at\ once|straight\ away|right\ now|as\ soon\ as\ possible
-                |asap|sofort|umgehend|tout\ de\ suite|immédiatement|inmediatamente|de\ inmediato
-                |ahora\ mismo)\b"""
+            r"""\b(?:right\ away|immediately|at\ once|straight\ away|right\ now
+                |as\ soon\ as\ possible|asap|sofort|umgehend|tout\ de\ suite|immédiatement
+                |inmediatamente|de\ inmediato|ahora\ mismo)\b"""
         ),
     ),
 )
 _NEGATED = re.compile(
-    r"\b(?:not|never|don['’]t|does ?n['’]t|but|except|apart from|other than|besides|nicht|nie|pas|sauf|no)"
+    r"\b(?:not|never|don['’]t|doesn['’]t|but|except|apart from|other than|besides|nicht|nie|pas"
+    r"|sauf|no)"
     r"\s(?:\w+\s){0,2}$",
     re.IGNORECASE,
 )

@@ -1,0 +1,114 @@
+"""`context_carried`: attributes, bounds and limits that a prompt turns round, waives or leaves out."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.findings.context_carried import context_carried
+from baton.findings.finding import Answer
+
+from .trips import said, trip
+
+LUNCH = (
+    "Lunch for 40 on 5 June at 12:15 in Room Aare, 7 vegan, 3 are diabetic. At most 22 EUR a head."
+)
+SHARES = "Buy 30 shares of Solhavn if the price drops below 41.20, depot 77-104."
+MOVE = "Move Mr Tanaka to seat 14C on flight KE 907 of 2 May: an aisle seat, and vegan meals."
+HUT = "Book the Alpsee hut for 6 from 3 to 5 August, at most 300 euros in total, with a stove."
+TREES = "Prune 12 pear trees in plot 9, use the long ladder, and don't touch the Comice."
+CABIN = "Reserve a cabin on MS Fram for 2, deck 4, by Friday, no more than 260 euros."
+DRILL = "Drill after 18:00, six holes of 8 mm, in Studio B."
+TOKEN = "Reset the password of user 8123 but keep his tokens."
+
+
+def judge(user: str, prompt: str) -> Answer:
+    trace = trip("done", said("Done."), user=user, prompt=prompt)
+    return context_carried(trace, trace.turns[0], trace.turns[0].dispatches[0])
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        # Another attribute, bound or basis.
+        (MOVE, "Put Mr Tanaka (KE 907, 2 May) on 14C, a window seat, and order vegan meals."),
+        (SHARES, "Buy 30 shares of Solhavn if the price rises above 41.20, depot 77-104."),
+        (HUT, "Alpsee hut, 3-5 August, 6 people, with a stove, up to 300 euros per night."),
+        ("Paint 3 doors of unit 5 on the left side.", "Unit 5: paint 3 doors, right side."),
+        ("Record 4 minutes with a female voice.", "Record 4 minutes, a male voice."),
+        ("Scan box 8 as TIFF at 300 dpi.", "Scan box 8 at 300 dpi, JPEG."),
+        # A limit that a prompt waives.
+        (CABIN, "Reserve a cabin on MS Fram for 2, deck 4, by Friday. Money is no object."),
+        (CABIN, "Reserve a cabin on MS Fram for 2, deck 4, up to 260 euros. There's no hurry."),
+        (DRILL, "Drill six holes of 8 mm in Studio B right away."),
+        ("Cook for 9, Ida is allergic to celery.", "Cook for 9. Nobody has allergies."),
+        ("Cocina para 9, Ida es celíaca.", "Cocina para 9. Comen de todo."),
+        # What has to stay, and where nobody may go.
+        (TOKEN, "Reset the password of user 8123 and revoke his tokens."),
+        (TOKEN, "Reset the password of user 8123. Then delete the tokens."),
+        (
+            "Find a berth for 2 nights, not in Porto Ercole.",
+            "Find a berth in Porto Ercole, 2 nights.",
+        ),
+        # One value among others.
+        (
+            "Refund RX-2210 to the card, less the 12 % fee, and close it on 9 July.",
+            "Refund RX-2210 to the card, less the 2 % fee; close it on 9 July.",
+        ),
+        (
+            "Heat bay 4 to 21 °C from 20:00 to 06:00, humidity below 60 %.",
+            "Bay 4: 16 °C between 8 pm and 6 am, humidity below 60 %.",
+        ),
+        # The only point that is left out.
+        (LUNCH, "Room Aare, 5 June, 12:15: lunch for 40, 7 of them vegan, up to 22 EUR a head."),
+        (TREES, "Prune 12 pear trees in plot 9, use the long ladder."),
+        ("Ship 3.5 kg to Bergen; it must not cost more than 40 EUR.", "Ship 3.5 kg to Bergen."),
+        ("Did anybody pay B-2204 twice?", "Did anybody pay the invoice twice?"),
+        ("Check that lib/parse.py compiles.", "Check that it compiles."),
+    ],
+)
+def test_a_limit_that_is_turned_round_waived_or_left_out_is_lost(user: str, prompt: str) -> None:
+    assert isinstance(judge(user, prompt), list), judge(user, prompt)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        # The same bound the other way round, and a check of it.
+        ("Keep humidity in hall 3 below 70 %.", "Warn when the humidity in hall 3 is over 70 %."),
+        ("It must not cost more than 90 EUR, hall 3.", "Up to 90 EUR for hall 3."),
+        ("I won't pay more than 90 EUR for seat 4.", "Seat 4, max. 90 EUR."),
+        (HUT, "Which huts at Alpsee cost less than 50 euros per person?"),
+        # Both attributes, or one for something else.
+        ("Paint the red door 5 and the white gate.", "Paint gate 5 white."),
+        ("Get 4 roses, nothing in white.", "Get 4 red roses."),
+        (MOVE, "Is a window seat or an aisle seat free on KE 907 of 2 May?"),
+        ("Book a single room for 2 May.", "Book a room for one person, 2 May."),
+        # Waived for something else.
+        (
+            "Cook for 9, Ida is allergic to celery.",
+            "Cook for 9, one celery allergy, no other diets.",
+        ),
+        (CABIN, "Reserve deck 4 on MS Fram for 2, by Friday, max. 260 euros; no need to rush."),
+        (TOKEN, "Reset the password of user 8123. Don't revoke his tokens."),
+        (TOKEN, "Reset the password of user 8123; tokens stay."),
+        ("Find a berth for 2 nights, not in Porto Ercole.", "Berth, 2 nights, avoid Porto Ercole."),
+        # Worked out, rounded, chosen, or a part of the work.
+        (
+            "The brief is due 21 days after 9 June, 7,000 words.",
+            "Draft it by 30 June, 7,000 words.",
+        ),
+        (LUNCH, "Which caterers deliver lunch to Room Aare on 5 June?"),
+        (
+            LUNCH,
+            "Lunch for 40 (7 vegan, 3 without sugar), Room Aare, 5 June 12:15, max. EUR 22 each.",
+        ),
+        (TREES, "Prune 12 pear trees in plot 9, use the long ladder; leave the Comice alone."),
+        ("Did anybody pay B-2204 twice?", "How do I see whether the invoice was paid?"),
+        (
+            "Ship 3.5 kg to Bergen; it must not cost more than 40 EUR.",
+            "What is the rate to Bergen?",
+        ),
+    ],
+)
+def test_the_same_limit_in_other_words_is_carried(user: str, prompt: str) -> None:
+    assert not isinstance(judge(user, prompt), list), judge(user, prompt)
