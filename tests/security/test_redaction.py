@@ -178,6 +178,23 @@ def test_every_secret_is_seen_by_the_search_that_skips_traces_without_one() -> N
         assert every.may_hold(f"before {text} after".encode()), text
 
 
+@pytest.mark.parametrize(
+    ("address", "may"),
+    [
+        ("http://127.0.0.1:8000", False),
+        ("https://example.org:8443/agents?x=1 and then ann@example.org", False),
+        ("postgresql://ann:hunter2@127.0.0.1:5432/db", True),
+        ("redis://:pässwörd@localhost", True),
+    ],
+)
+def test_an_address_with_a_port_does_not_make_a_recording_be_searched(
+    address: str, may: bool
+) -> None:
+    for said in (address, {"location": address, "turns": [{"id": "turn1"}]}):
+        for encode in (msgspec.json.encode, msgspec.msgpack.encode):
+            assert ON.may_hold(encode(said)) is may
+
+
 def test_data_that_is_nested_deeply_is_redacted() -> None:
     value: Any = KEYS["github"]
     for _ in range(5000):

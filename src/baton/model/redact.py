@@ -185,7 +185,8 @@ _LOOKS = {
     "tokens": r"eyJ[A-Za-z0-9_-]{10}|(?i:bearer|basic)[ \t]{1,3}[A-Za-z0-9._~+/=-]{16}"
     r"|(?i:authorization|[?&;](?:key|sig|signature|x-amz-signature|x-goog-signature)=)",
     "cookies": r"(?i:cookie)",
-    "passwords": r"://[^\s:/@\"']{0,64}:[^\s/@\"']|://[^\s:/@\"']{64}"
+    # Up to the `@`: each live recording has an address with a port, such as `http://localhost:8000`.
+    "passwords": r"://[^\s:/@\"']{0,64}:[^\s/@\"']+@|://[^\s:/@\"']{64}"
     r"|(?i:api[_-]?key|secret|(?:access|account|private)[_-]?key|token(?:[^s]|$)|passw|passphrase|pwd)",
     "email": r"@[A-Za-z0-9-]+\.",
     "phone": r"[+(][0-9]|[0-9]{3}[-.][0-9]{3}[-.][0-9]",
