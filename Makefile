@@ -82,9 +82,9 @@ PYTEST := $(BIN)/pytest -q --timeout 300
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(PYTEST) -n 3 --dist worksteal -m 'not heavy'
 
+# By file, so that tests share a server, a browser or an SDK.
 test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
-	$(PYTEST) -n 2 --dist loadfile -m 'heavy and not alone'
-	$(PYTEST) -m 'heavy and alone'
+	$(PYTEST) -n 3 --dist loadfile -m heavy
 
 first-hour: ## Run each example with a framework like a newcomer, in its own venv; takes minutes.
 	$(PYTHON) tests/heavy/first_hour.py

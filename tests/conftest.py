@@ -37,6 +37,22 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+_ALL_HEAVY = re.compile(r"^pytestmark = (?:\[\s*)?pytest\.mark\.heavy\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no file of which `-m heavy` or `-m 'not heavy'` runs nothing.
+
+    Each process of tests imports all files, and with some of them the SDK of a framework.
+    """
+    chosen: str = config.option.markexpr
+    if collection_path.suffix != ".py" or chosen not in ("heavy", "not heavy"):
+        return None
+    text = collection_path.read_text("utf-8")
+    none = "heavy" not in text if chosen == "heavy" else _ALL_HEAVY.search(text) is not None
+    return True if none else None
+
+
 # The same examples every time, and no limit on one of them: a busy machine is no fault.
 settings.register_profile("baton", deadline=None, derandomize=True)
 settings.load_profile("baton")

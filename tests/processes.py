@@ -48,7 +48,7 @@ while True:
     for each in given:
         os.close(each)
     _child, status, used = os.wait4(child, 0)
-    gate.send(f"{status} {used.ru_maxrss}".encode())
+    gate.send(f"{status} {used.ru_maxrss} {used.ru_utime + used.ru_stime}".encode())
 gate.close()
 for place, each in enumerate(given):
     os.dup2(each, place)
@@ -80,9 +80,11 @@ def _gate() -> socket.socket:
 
 
 class Ran(subprocess.CompletedProcess[str]):
-    """A command that has ended, with the most memory that it had at a time."""
+    """A command that has ended, with the most memory that it had at a time, and what it took of a
+    processor, which does not depend on what else runs."""
 
     mebibytes: float
+    processor_seconds: float
 
 
 def run_baton(
@@ -121,7 +123,7 @@ def run_baton(
         child = int(gate.recv(100))
         gate.settimeout(seconds)
         try:
-            status, kibibytes = map(int, gate.recv(100).split())
+            status, kibibytes, processor = gate.recv(100).split()
         except TimeoutError:
             os.kill(child, signal.SIGKILL)
             gate.settimeout(None)
@@ -134,8 +136,9 @@ def run_baton(
         for stream in (out, err):
             stream.seek(0)
             said.append(stream.read().decode("utf-8"))
-        ran = Ran(words, os.waitstatus_to_exitcode(status), *said)
-        ran.mebibytes = kibibytes / 1024
+        ran = Ran(words, os.waitstatus_to_exitcode(int(status)), *said)
+        ran.mebibytes = int(kibibytes) / 1024
+        ran.processor_seconds = float(processor)
         return ran
 
 

@@ -77,7 +77,7 @@ def test_a_function_tells_a_server_in_its_own_way(server: str, desk: Path) -> No
         "def tell(texts):\n"
         f"    request = Request({server + '/store'!r}, json.dumps(texts).encode(), method='PUT')\n"
         "    request.add_header('Content-Type', 'application/json')\n"
-        "    build_opener(ProxyHandler({})).open(request, timeout=10).close()\n"
+        "    build_opener(ProxyHandler({})).open(request, timeout=60).close()\n"
     )
     spec = adk(server, prompts_to="teller:tell")
     (trace,) = play(desk, (spec, RIGHT))

@@ -14,7 +14,7 @@ from baton.model import Case, CaseResult, Evaluation, Session, ToolCall
 from baton.model.views import agent_chain
 from baton.testing.build import case
 
-pytestmark = [pytest.mark.heavy, pytest.mark.alone]
+pytestmark = pytest.mark.heavy
 Stored = Callable[..., bool]
 WEATHER = "What is the weather in Zürich and Oslo?"
 REFUND = "Please refund order 42."
@@ -126,23 +126,23 @@ def test_an_agent_that_is_too_slow_is_cut_off_and_leaves_no_session(
     url: str, stored: Stored
 ) -> None:
     slow = case(COURIER, id="slow", session=Session(id="cut-off"))
-    evaluation = play(url, "parcel_desk", slow, case("Hi", id="quick"), timeout=1.5)
+    evaluation = play(url, "late_desk", slow, case("Hi", id="quick"), timeout=8)
     errors = [result.error for result in evaluation]
-    assert errors == ["the case did not end within 1.5 s (`timeout`)", None]
+    assert errors == ["the case did not end within 8 s (`timeout`)", None]
     assert evaluation.exit_code == 3
-    assert not stored("parcel_desk", "cut-off")
+    assert not stored("late_desk", "cut-off")
 
 
 def test_a_server_that_is_silent_for_too_long_is_an_error_of_the_case(
     url: str, stored: Stored
 ) -> None:
-    (result,) = play(url, "parcel_desk", case(COURIER, id="slow"), provider={"timeout": 1.5})
+    (result,) = play(url, "late_desk", case(COURIER, id="slow"), provider={"timeout": 8})
     assert result.status == "error"
     assert (result.error or "").endswith("bytes, and the time-out ran out (`timeout`)")
     assert result.trace is not None
     (dispatch,) = result.trace.turns[0].dispatches
     assert (dispatch.to_agent, dispatch.status) == ("courier_agent", "unanswered")
-    assert not stored("parcel_desk", result.trace.id)
+    assert not stored("late_desk", result.trace.id)
 
 
 def test_cases_are_played_at_the_same_time(url: str) -> None:

@@ -259,9 +259,9 @@ def test_silence_in_the_middle_keeps_what_was_seen(adk: AdkServer) -> None:
 
 
 def test_a_slow_answer_is_no_silence(adk: AdkServer) -> None:
-    said_slowly = [sse(event(f"word {number}")) for number in range(4)]
-    adk.always("run_sse", stream(*said_slowly, pause=0.5))
-    assert said(play(adk, timeout=1.6)) == ["word 3"]
+    said_slowly = [sse(event(f"word {number}")) for number in range(8)]
+    adk.always("run_sse", stream(*said_slowly, pause=0.4))
+    assert said(play(adk, timeout=2.5)) == ["word 7"]
 
 
 def test_retries_do_not_litter_the_terminal(adk: AdkServer) -> None:

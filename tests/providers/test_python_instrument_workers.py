@@ -130,13 +130,13 @@ def test_a_program_that_is_broken_off_may_clean_up(play: Play, tmp_path: Path) -
 
 
 def test_loading_a_program_has_no_part_in_the_time_for_a_case(tmp_path: Path) -> None:
-    code = "import time\ntime.sleep(2.5)\ndef reply(message): return 'ok'\n"
+    code = "import time\ntime.sleep(6)\ndef reply(message): return 'ok'\n"
     (tmp_path / "program.py").write_text(code)
     spec = {"type": "python", "target": f"{tmp_path}/program.py:reply", "instrument": True}
     cases = [case(id=f"c{number}") for number in range(3)]
-    results = baton.evaluate(cases, spec, ["agent_chain"], concurrency=3, timeout=2)
+    results = baton.evaluate(cases, spec, ["agent_chain"], concurrency=3, timeout=5)
     assert [answer(result) for result in results] == ["ok"] * 3
-    assert all((result.timings or {})["seconds"] < 2 for result in results)
+    assert all((result.timings or {})["seconds"] < 5 for result in results)
 
 
 def test_what_a_broken_off_program_started_ends_with_it(play: Play, tmp_path: Path) -> None:

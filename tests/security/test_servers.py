@@ -115,11 +115,18 @@ def forever(head: bytes, piece: bytes, pause: float = 0) -> Behaviour:
     return behave
 
 
-def run(folder: Path, *words: str | os.PathLike[str], env: dict[str, str] | None = None) -> Ended:
+def run(
+    folder: Path,
+    *words: str | os.PathLike[str],
+    env: dict[str, str] | None = None,
+    busy: bool = False,
+) -> Ended:
+    """Run a command; one that is ``busy`` all the time is measured in seconds of a processor."""
     at = time.monotonic()
-    done = run_baton(*(os.fspath(word) for word in words), folder=folder, environment=env)
-    said = done.stdout + done.stderr
-    return Ended(done.returncode, said, time.monotonic() - at, done.mebibytes)
+    names = [os.fspath(word) for word in words]
+    done = run_baton(*names, folder=folder, environment=env, seconds=240 if busy else 60)
+    seconds = done.processor_seconds if busy else time.monotonic() - at
+    return Ended(done.returncode, done.stdout + done.stderr, seconds, done.mebibytes)
 
 
 class _Started(NamedTuple):
@@ -344,7 +351,7 @@ def test_a_hostile_answer_is_the_error_of_its_case_and_the_others_go_on(
     "event",
     [
         pytest.param(b"data: {}\n\n", id="empty"),
-        pytest.param(None, id="of agents in turns", marks=[pytest.mark.heavy, pytest.mark.alone]),
+        pytest.param(None, id="of agents in turns", marks=pytest.mark.heavy),
     ],
 )
 def test_events_of_an_adk_server_without_an_end_are_an_error_with_what_was_read(
@@ -356,7 +363,7 @@ def test_events_of_an_adk_server_without_an_end_are_an_error_with_what_was_read(
         for n in range(7000)
     ]
     endless = forever(SSE, (event or b"".join(events)) * (1 if event is None else 5000))
-    end = with_adk(tmp_path, endless)
+    end = with_adk(tmp_path, endless, busy=event is None)
     bounded(end)
     assert "the answer has more than 50,000 events (`max_events`)" in end.said
     if event is None:
@@ -373,7 +380,9 @@ def test_whatever_an_adk_server_is_asked_for_its_answer_has_limits(
     assert "the answer is longer than 64 MiB (`max_answer_mib`)" in end.said
 
 
-def with_adk(folder: Path, behave: Behaviour, *, hostile: bytes = b"/run_sse") -> Ended:
+def with_adk(
+    folder: Path, behave: Behaviour, *, hostile: bytes = b"/run_sse", busy: bool = False
+) -> Ended:
     """Evaluate a case against a server of ADK that is hostile in one route."""
 
     def either(send: Send, request: bytes) -> None:
@@ -386,7 +395,7 @@ def with_adk(folder: Path, behave: Behaviour, *, hostile: bytes = b"/run_sse") -
 
     (folder / "cases.yaml").write_text("cases: [{id: evil, input: hi, response_contains: [hi]}]")
     with serving(either) as server:
-        return run(folder, "eval", url_of(server), "cases.yaml")
+        return run(folder, "eval", url_of(server), "cases.yaml", busy=busy)
 
 
 MOST: dict[str, Any] = {"max_events": 10**9, "max_answer_mib": 10**6, "max_event_mib": 10**6}

@@ -98,11 +98,11 @@ def _serving(folder: Path, *options: str) -> Iterator[Served]:
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=30, check=False
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
 
 
-def _until(true: Callable[[], Any], seconds: float = 15.0) -> Any:
+def _until(true: Callable[[], Any], seconds: float = 60.0) -> Any:
     end = time.monotonic() + seconds
     while not (value := true()):
         assert time.monotonic() < end, "it did not happen in time"

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+_PATIENCE = 90_000  # milliseconds, for a machine that is slow and busy
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -46,6 +47,7 @@ def tab(
         timezone_id="Europe/Berlin",
         permissions=["clipboard-read", "clipboard-write"],
     )
+    context.set_default_timeout(_PATIENCE)
     wrong: list[str] = []
     page = context.new_page()
     page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
