@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from .otlp.values import first, parsed, text
+from .otlp.values import HIDDEN, first, parsed, text
 
 # Arguments that name the target, by framework: `agent_name` ADK and Strands, `subagent_type` Claude
 # Code and LangChain's deep agents, `coworker` and `co_worker` CrewAI, `member_id` Agno. The others
@@ -31,12 +31,20 @@ _LISTING = ('"enum"', '"const"')
 
 
 def tool_names(definitions: Any) -> list[str] | None:
-    """Return the names in a list of definitions, in whichever shape; ``None`` without a list."""
+    """Return the names in a list of definitions, in whichever shape.
+
+    ``None`` without a list, and if one of the definitions is hidden: any tool may be missing then.
+    """
     if isinstance(definitions, str):
         names = _names_in(definitions)
     else:
-        names = tuple(_names(definitions)) if isinstance(definitions, list) else None
+        listed = isinstance(definitions, list) and not any(map(_is_hidden, definitions))
+        names = tuple(_names(definitions)) if listed else None
     return None if names is None else list(names)
+
+
+def _is_hidden(definition: Any) -> bool:
+    return isinstance(definition, str) and definition in HIDDEN
 
 
 @lru_cache(maxsize=512)

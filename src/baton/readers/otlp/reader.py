@@ -37,6 +37,7 @@ from .context import Contexts, input_of
 from .dialects import DIALECTS
 from .dialects.genai import error_text
 from .dispatches import ActionsByRun, link, offer_tools
+from .length_limit import without_truncated
 from .messages import last_of
 from .own import GUARD as OF_GUARDS
 from .own import part, restore
@@ -81,6 +82,9 @@ def read_conversation(
 ) -> Trace:
     """Read the spans of one conversation; ``torn`` when some of the recording was lost."""
     reader = _Reader(catalog, torn)
+    truncated = without_truncated(conversation)
+    if truncated:
+        reader.dropped["values truncated by a length limit of attributes"] = truncated
     for nodes in whole_turns(conversation.turns, conversation.logs):
         reader.turn(nodes)
     played = reader.builder.finish()

@@ -25,10 +25,14 @@ Mode = Literal["transfer", "delegate"]
 
 
 class GraphPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a span in LangGraph graphs: the names of the nodes, outermost first."""
+    """The place of a span in LangGraph graphs: the names of the nodes, outermost first.
+
+    ``node`` is the innermost one if the path itself is not recorded.
+    """
 
     path: tuple[str, ...] = ()
     agent: str | None = None
+    node: str | None = None
 
 
 class _Reading(msgspec.Struct, kw_only=True, eq=False):

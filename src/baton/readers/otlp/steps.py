@@ -14,7 +14,7 @@ from .dialects.handover import by_name
 from .messages import Answer, Call, Message
 from .readings import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
 from .runs import RunSpans
-from .values import name_key, same_name
+from .values import HIDDEN, name_key, same_name
 
 _ADK = "google-adk"
 _CLAUDE_CODE = "claude-code"
@@ -520,9 +520,15 @@ def _settle(action: Action) -> None:
         step.unknown = ["arguments"]
     # Claude Code's export has results of some tools only.
     told = tool is not None and tool.arguments is not None and tool.framework != _CLAUDE_CODE
-    unread = tool is None or (tool.result is None and not told)
+    unread = tool is None or (tool.result is None and not (told and _is_open(action.node)))
     if step.result is None and unread and not failed and step.status == "ok":
         step.unknown.append("result")
+
+
+def _is_open(node: Node | None) -> bool:
+    """Return whether no value of a tool's span is hidden: a missing result means that none came."""
+    values = node.span.attributes.values() if node is not None else ()
+    return not any(type(value) is str and value in HIDDEN for value in values)
 
 
 def _decision(answer: str) -> Literal["refused", "waiting"] | None:

@@ -15,8 +15,9 @@ from baton.formats.nesting import decode_json
 from baton.model import Content, Part, Usage
 
 _DEEP = 100
+HIDDEN_VALUE = "[REDACTED]"
 HIDDEN = frozenset(
-    {"[REDACTED]", "__REDACTED__", "<elided>", "<redacted>", "<REDACTED>", "[redacted]"}
+    {HIDDEN_VALUE, "__REDACTED__", "<elided>", "<redacted>", "<REDACTED>", "[redacted]"}
 )
 """Placeholders that instrumentations write for content that must not be recorded."""
 _ATTACHMENTS = frozenset(

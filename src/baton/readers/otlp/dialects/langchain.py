@@ -133,7 +133,21 @@ def _place(metadata: Mapping[str, Any]) -> GraphPlace:
     return GraphPlace(
         path=tuple(step.partition(":")[0] for step in steps),
         agent=text(metadata.get("lc_agent_name")),
+        node=None if steps else text(metadata.get("langgraph_node")),
     )
+
+
+def _place_below(parent: Node | None, own: GraphPlace) -> GraphPlace:
+    """Return the place of a span of which only the node is recorded, from the spans around it.
+
+    The path is behind a length limit of attributes, for example. What a node calls has the
+    metadata of the node, so only another name is another node.
+    """
+    while parent is not None and parent.says.graph is None:
+        parent = parent.parent
+    around = parent.says.graph.path if parent is not None and parent.says.graph else ()
+    inner = () if own.node is None or around[-1:] == (own.node,) else (own.node,)
+    return GraphPlace(path=(*around, *inner), agent=own.agent)
 
 
 def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
@@ -304,6 +318,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if asker is not None:
                 asker[0].asking.add(id(asker[1]))
             continue
+        if says.graph.node is not None:
+            says.graph = _place_below(parent, says.graph)
         if type(says) is ModelSpan and not says.graph.path and parent is not None:
             says.graph = parent.says.graph or says.graph
         at = _find(node, says.graph, graphs, place)
