@@ -50,7 +50,9 @@ ROWS: dict[str, tuple[str, str]] = {
     "crewai-traceloop": ("CrewAI", "Traceloop"),
     "smolagents": ("smolagents", "OpenInference"),
     "agno": ("Agno", "OpenInference"),
+    "agno-traceloop": ("Agno", "Traceloop"),
     "llama-index": ("LlamaIndex", "OpenInference"),
+    "llama-index-traceloop": ("LlamaIndex", "Traceloop"),
     "semantic-kernel": ("Semantic Kernel", "its own spans"),
     "haystack": ("Haystack", "`opentelemetry-haystack`"),
     "openinference-added": (

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 from tests.readers.otlp.spans import Event
+from tests.readers.otlp.truth import CAPTURES
+
+from baton import load_traces
 
 from .spans import (
     Piece,
@@ -170,3 +173,10 @@ def test_a_kind_stands_for_the_operation_where_a_span_has_only_that() -> None:
     assert trace.usage is not None
     assert trace.usage.input_tokens == 3
     assert trace.dropped == []
+
+
+def test_tokens_are_incomplete_if_requests_of_google_adk_overwrote_others() -> None:
+    """OpenInference writes all requests of an agent into one span; the last one stays."""
+    [trace] = load_traces(CAPTURES / "openinference-added" / "google_adk_ping_pong.json")
+    told = {run.id: run.usage.complete for run in trace.turns[0].runs if run.usage is not None}
+    assert list(told.values()) == [True, False, True]

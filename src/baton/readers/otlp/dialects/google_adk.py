@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from msgspec import structs
 
 from baton.model import Content
-from baton.readers.otlp.readings import ModelSpan, Reading, ToolSpan
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.readings import ModelSpan, Node, Reading, ToolSpan
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content
 
 from .base import Dialect
 
+_FRAMEWORK = "google-adk"
 # OpenInference records the whole answer as it is sent to Gemini: `{"id": "adk-1", "name":
 # "billing", "response": {"result": "Paid."}}`.
 _RESPONSE = "response"
@@ -46,6 +49,25 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
     return says
 
 
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Mark the tokens of spans as incomplete if their last request did not write all calls.
+
+    If the last request writes a call, too, it also overwrites the calls of those before. But each
+    call that was carried out has a span below.
+    """
+    for node in nodes:
+        says = node.says
+        if type(says) is not ModelSpan or says.framework != _FRAMEWORK or says.usage is None:
+            continue
+        if _CALL in str(node.span.attributes.get(_RAW)):
+            written = Counter(call.name for said in says.spoken_messages() for call in said.calls)
+            tools = (child.says for child in node.children)
+            ran = Counter(tool.name for tool in tools if type(tool) is ToolSpan)
+            if ran - written:
+                says.usage.complete = False
+    return []
+
+
 def _unwrapped(says: Reading) -> Reading:
     """Convert results that report an error to errors, and unwrap plain results."""
     if type(says) is not ToolSpan or says.result is None:
@@ -79,4 +101,4 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
     )
 
 
-DIALECT = Dialect(name="google-adk", refine=refine, goes_on=goes_on)
+DIALECT = Dialect(name=_FRAMEWORK, refine=refine, resolve=resolve, goes_on=goes_on)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -24,9 +25,12 @@ from baton.readers.otlp.readings import (
     node_of,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed
+from baton.readers.otlp.values import content, parsed, shown, text
+from baton.readers.tool_definitions import targets_of, tool_names
 
+from . import genai
 from .base import Dialect
+from .handover import hand_over
 
 _FRAMEWORK = "llama-index"
 # Kind LLM, but it only builds the request; the request itself is the next span.
@@ -35,12 +39,17 @@ _NOT_ASKING = "._prepare_chat_with_tools"
 _STEP, _SETUP = ".run_agent_step", ".setup_agent"
 # With one agent, the span has the name of its class (`FunctionAgent.run`), and is the agent.
 _SEVERAL = "AgentWorkflow."
+_GIVEN, _MADE = "traceloop.entity.input", "traceloop.entity.output"
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 
 
 def refine(says: Reading, span: Span) -> Reading:
     """Read arguments and results of tools; sort out what only looks like a request."""
-    if type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
+    if type(says) is PlainSpan and "tool.name" in span.attributes:
+        return _tool(span)
+    if type(says) is ModelSpan and _MADE in span.attributes:
+        _complete(says, span)
+    elif type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
         return as_plain(says)
     if type(says) is not ToolSpan:
         return says
@@ -48,21 +57,93 @@ def refine(says: Reading, span: Span) -> Reading:
     if isinstance(given, Mapping) and "kwargs" in given and set(given) <= {"args", "kwargs"}:
         named = given["kwargs"] if isinstance(given["kwargs"], Mapping) else {}
         says.arguments = {key: value for key, value in named.items() if key != "ctx"}
-    made = says.result.data if says.result is not None else None
+    _answer(says, says.result.data if says.result is not None else None)
+    return says
+
+
+def _answer(says: ToolSpan, made: Any) -> None:
+    """Read LlamaIndex's envelope of a result."""
     if isinstance(made, Mapping) and "raw_output" in made:
         says.result = content(made.get("blocks")) or content(parsed(made["raw_output"]))
         if made.get("is_error") is True:
             says.failed, says.error = True, says.result.plain() if says.result else None
+
+
+def _tool(span: Span) -> ToolSpan:
+    """Read a step of Traceloop that calls a tool: all its spans have the kind of a task."""
+    made = parsed(span.attributes.get(_MADE))
+    made = made if isinstance(made, Mapping) else {}
+    says = ToolSpan(
+        name=text(span.attributes["tool.name"]),
+        framework=_FRAMEWORK,
+        call=text(made.get("tool_id")),
+        arguments=shown(span.attributes.get("tool.arguments")),
+    )
+    genai.fail(says, span)
+    _answer(says, made.get("tool_output"))
+    hand_over(says, None, span.attributes)
     return says
+
+
+def _complete(says: ModelSpan, span: Span) -> None:
+    """Take a request's tools and the calls of its answer from Traceloop's own attributes.
+
+    OpenTelemetry's attributes, which it writes beside them, have neither.
+    """
+    given, made = parsed(span.attributes.get(_GIVEN)), parsed(span.attributes[_MADE])
+    spoken = _message(made.get("message")) if isinstance(made, Mapping) else None
+    if spoken is not None:
+        says.spoken = [spoken]
+    options = given.get("kwargs") if isinstance(given, Mapping) else None
+    if isinstance(options, Mapping) and isinstance(options.get("tools"), list):
+        says.offered = tool_names(options["tools"])
+        says.reaches = targets_of(options["tools"])
+
+
+def _message(written: Any) -> dict[str, Any] | None:
+    """Return LlamaIndex's message of a model in OpenTelemetry's form."""
+    if not isinstance(written, Mapping) or not isinstance(written.get("blocks"), list):
+        return None
+    parts: list[dict[str, Any]] = []
+    for block in written["blocks"]:
+        if isinstance(block, Mapping) and block.get("block_type") == "tool_call":
+            name, given = block.get("tool_name"), parsed(block.get("tool_kwargs"))
+            id_ = block.get("tool_call_id")
+            parts.append({"type": "tool_call", "id": id_, "name": name, "arguments": given})
+        elif isinstance(block, Mapping) and block.get("block_type") == "text":
+            parts.append({"type": "text", "content": block.get("text")})
+    return {"role": "assistant", "parts": parts}
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents from runs of one agent, and from the steps of each in a run of several agents."""
     for node in nodes:
-        if node.says.framework == _FRAMEWORK and type(node.says) is PlainSpan:
-            if any(child.span.name.endswith(_STEP) for child in node.children):
-                _make_agents(node)
+        if node.says.framework != _FRAMEWORK:
+            continue
+        if type(node.says) is ModelSpan and any(map(_asks, node.children)):
+            # `OpenAILike.achat` calls the method of its base class, which has a span of its own.
+            node.says = as_plain(node.says)
+        elif type(node.says) is PlainSpan and any(map(_is_step, node.children)):
+            _make_agents(node)
     return []
+
+
+def _asks(node: Node) -> bool:
+    return type(node.says) is ModelSpan and node.says.framework == _FRAMEWORK
+
+
+def _is_step(node: Node) -> bool:
+    return node.span.name.endswith(_STEP) or (
+        _MADE in node.span.attributes and _named(node) is not None
+    )
+
+
+def _is_setup(node: Node) -> bool:
+    """Return whether a step starts an agent: its output has the agent's input and name."""
+    made = node.span.attributes.get(_MADE)
+    if isinstance(made, str):
+        return made.startswith('{"input"')
+    return node.span.name.endswith(_SETUP)
 
 
 def _make_agents(around: Node) -> None:
@@ -74,7 +155,7 @@ def _make_agents(around: Node) -> None:
     groups: list[list[Node]] = [[]]
     current: str | None = None
     for child in around.children:
-        name = _named(child) if child.span.name.endswith(_SETUP) else current
+        name = _named(child) if _is_setup(child) else current
         if name != current if current is not None else name is None and _left(groups[-1], child):
             groups.append([])
         current = name
@@ -85,7 +166,7 @@ def _make_agents(around: Node) -> None:
 def _left(steps: list[Node], child: Node) -> bool:
     """Return whether an unnamed agent has handed over before the next one is set up."""
     tools = (tool.says for step in steps for tool in step.children)
-    return child.span.name.endswith(_SETUP) and any(
+    return _is_setup(child) and any(
         type(tool) is ToolSpan and tool.mode == "transfer" for tool in tools
     )
 
@@ -103,7 +184,7 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
         events=[],
         status=0,
     )
-    setups = (step for step in steps if step.span.name.endswith(_SETUP))
+    setups = (step for step in steps if _is_setup(step))
     name = next(filter(None, map(_named, setups)), None)
     agent = node_of(span, AgentSpan(name=name, framework=_FRAMEWORK), around)
     agent.children = steps
@@ -114,6 +195,9 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
 
 def _named(step: Node) -> str | None:
     """Return the agent that a step's event names, in its input or output."""
+    made = parsed(step.span.attributes.get(_MADE))
+    if isinstance(made, Mapping):
+        return text(made.get("current_agent_name"))
     for key in ("input.value", "output.value"):
         found = _CURRENT.findall(str(step.span.attributes.get(key, "")))
         if found:

@@ -12,6 +12,8 @@ from .handover import hand_over
 
 KIND = "traceloop.span.kind"
 _LANGCHAIN = "opentelemetry.instrumentation.langchain"
+_AGNO = "instrumentation.agno"
+_LLAMA_INDEX = "instrumentation.llamaindex"
 _RESULT = "gen_ai.tool.call.result"
 
 
@@ -33,6 +35,8 @@ def read(span: Span) -> Reading:
     # has more data. Workflows and tasks inherit an operation that is not their own.
     elif operation is not None and kind not in ("workflow", "task"):
         says = genai.read(span)
+    elif operation == "chat" and _LLAMA_INDEX in span.scope:
+        says = genai.read_model(span)
     elif kind == "agent":
         says = genai.read_agent(span)
         says.name = says.name or _entity(span)
@@ -44,6 +48,10 @@ def read(span: Span) -> Reading:
         says = genai.read_model(span)
     else:
         says = PlainSpan(name=_entity(span))
+    if _LLAMA_INDEX in span.scope:
+        says.framework = "llama-index"
+    elif _AGNO in span.scope:
+        says.framework = "agno"
     if "openai_agents" in span.scope:
         says.framework = "openai-agents"
         if type(says) is ToolSpan and says.mode is None and not says.failed:
