@@ -62,7 +62,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if _CALL in str(node.span.attributes.get(_RAW)):
             written = Counter(call.name for said in says.spoken_messages() for call in said.calls)
             tools = (child.says for child in node.children)
-            ran = Counter(tool.name for tool in tools if type(tool) is ToolSpan)
+            ran = Counter(tool.name or "" for tool in tools if type(tool) is ToolSpan)
             if ran - written:
                 says.usage.complete = False
     return []

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from operator import attrgetter
+
 from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.readings import PlainSpan, Reading, ToolSpan
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.readings import AgentSpan, Node, PlainSpan, Reading, ToolSpan
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
 from .base import Dialect
@@ -96,11 +99,44 @@ def _tool(span: Span) -> ToolSpan:
     return says
 
 
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Put agents of OpenAI's SDK below the tool that runs them, if that waits for a person.
+
+    Their spans are siblings of their caller's. The caller is started again when the person has
+    answered, and the agent in its tool would seem to have got control in between. If several tools
+    run at the time, it is not certain which one runs the agent.
+    """
+    ours = [node for node in nodes if _is_openais(node)]
+    if not any(node.says.waits for node in ours):
+        return []
+    running: list[tuple[float, int]] = []
+    ours.sort(key=attrgetter("started"))
+    for number, node in enumerate(ours):
+        while running and running[0][0] < node.started:
+            heappop(running)
+        if type(node.says) is ToolSpan:
+            heappush(running, (node.ended, number))
+        elif len(running) == 1 and running[0][0] >= node.ended:
+            tool = ours[running[0][1]]
+            if tool.says.waits and node.parent is not None and node.parent is not tool:
+                node.parent.children.remove(node)
+                node.parent = tool
+                tool.children.append(node)
+    return []
+
+
+def _is_openais(node: Node) -> bool:
+    says = node.says
+    is_either = type(says) is AgentSpan or type(says) is ToolSpan
+    return is_either and says.framework == "openai-agents" and KIND in node.span.attributes
+
+
 DIALECT = Dialect(
     name="traceloop",
     rank=50,
     claims=claims,
     read=read,
+    resolve=resolve,
     tokens=genai.TOKENS,
     costs=genai.COSTS,
     prefixes=("traceloop.entity.", "llm."),
