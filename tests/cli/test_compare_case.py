@@ -82,13 +82,24 @@ def test_a_baseline_keeps_no_runs(baton: Run, tmp_path: Path) -> None:
     assert "`default` is a baseline, which keeps no runs" in outcome.err
 
 
-def test_a_case_of_one_evaluation_alone_is_shown(baton: Run, tmp_path: Path) -> None:
+def test_a_case_of_one_evaluation_alone_has_its_verdicts(baton: Run, tmp_path: Path) -> None:
     few = evaluate(baton, tmp_path, "few", wrong=[], count=2)
     more = evaluate(baton, tmp_path, "more", wrong=[], count=3)
     outcome = baton("compare", few, more, "--case", "c002")
     assert "before the evaluation does not have this case" in outcome.out
     assert "agent_chain: not asked → passed 1.00" in outcome.out
-    assert "+ desk handed to billing:" in outcome.out
+    assert "the steps cannot be compared, as there are not two recorded runs" in outcome.out
+
+
+def test_a_run_that_is_gone_is_no_difference(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=2)
+    two = evaluate(baton, tmp_path, "two", wrong=[], count=2)
+    (tmp_path / "two.jsonl").unlink()
+    outcome = baton("compare", one, two, "--case", "c001")
+    assert "no run after: " in outcome.out
+    assert "the steps cannot be compared" in outcome.out
+    assert "first difference" not in outcome.out
+    assert json.loads(baton("compare", one, two, "--case", "c001", "--json").out)["steps"] is None
 
 
 def test_hostile_texts_are_inert(baton: Run, tmp_path: Path) -> None:

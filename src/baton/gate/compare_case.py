@@ -65,12 +65,15 @@ class AlignedStep(msgspec.Struct, kw_only=True):
 
 
 class ComparedCase(msgspec.Struct, kw_only=True):
-    """A case in two evaluations; a side is ``None`` if the evaluation does not have the case."""
+    """A case in two evaluations; a side is ``None`` if the evaluation does not have the case.
+
+    ``steps`` is ``None`` if there are not two recorded runs, so that they cannot be compared.
+    """
 
     case: str
     before: CaseSide | None
     after: CaseSide | None
-    steps: list[AlignedStep]
+    steps: list[AlignedStep] | None
 
     @property
     def first_difference(self) -> int | None:
@@ -79,7 +82,7 @@ class ComparedCase(msgspec.Struct, kw_only=True):
         A step that only one run took comes before any step with another text, as a model words
         most answers differently each time.
         """
-        changes = [step.change for step in self.steps]
+        changes = [step.change for step in self.steps or ()]
         for wanted in ({"gone", "new"}, {"other"}):
             place = next((n for n, change in enumerate(changes) if change in wanted), None)
             if place is not None:
@@ -109,12 +112,10 @@ def compare_case(
         raise InputError(f"neither evaluation has a case `{case}`{hint}")
     side_before, trace_before = _side(before, old, before_repeat)
     side_after, trace_after = _side(after, new, after_repeat)
-    return ComparedCase(
-        case=case,
-        before=side_before,
-        after=side_after,
-        steps=align(steps_of(trace_before), steps_of(trace_after)),
-    )
+    steps: list[AlignedStep] | None = None
+    if trace_before is not None and trace_after is not None:
+        steps = align(steps_of(trace_before), steps_of(trace_after))
+    return ComparedCase(case=case, before=side_before, after=side_after, steps=steps)
 
 
 def _side(
@@ -143,9 +144,9 @@ def _side(
     return side, found.trace
 
 
-def steps_of(trace: Trace | None) -> list[CaseStep]:
+def steps_of(trace: Trace) -> list[CaseStep]:
     """Return the steps in the order of the work; those of a child follow its dispatch."""
-    return [] if trace is None else list(_steps(trace))
+    return list(_steps(trace))
 
 
 def _steps(trace: Trace) -> Iterator[CaseStep]:

@@ -163,7 +163,7 @@ def _verdict(score: Score | None) -> str:
 
 
 def _step_lines(compared: ComparedCase) -> Iterator[tuple[str, str]]:
-    steps, first = compared.steps, compared.first_difference
+    steps, first = compared.steps or [], compared.first_difference
     differing = {place for place, step in enumerate(steps) if step.change != "same"}
     near = range(-_SAME_SHOWN, _SAME_SHOWN + 1)
     shown = {place + apart for place in differing for apart in near} or set(range(len(steps)))
@@ -194,8 +194,10 @@ def _step(step: CaseStep | None) -> str:
 
 
 def _steps_sum(compared: ComparedCase) -> str:
+    if compared.steps is None:
+        return "the steps cannot be compared, as there are not two recorded runs"
     if compared.first_difference is None:
-        return "both runs took the same steps, with the same texts" if compared.steps else ""
+        return "both runs took the same steps, with the same texts"
     counts = Counter[str](step.change for step in compared.steps)
     names = {
         "same": "equal",
@@ -209,7 +211,7 @@ def _steps_sum(compared: ComparedCase) -> str:
 def plain_compared_case(compared: ComparedCase) -> dict[str, Any]:
     """Return one case of two evaluations as plain data."""
     plain: dict[str, Any] = msgspec.to_builtins(compared)
-    for step, aligned in zip(plain["steps"], compared.steps, strict=True):
+    for step, aligned in zip(plain["steps"] or (), compared.steps or (), strict=True):
         step["change"] = aligned.change
     return {**plain, "first_difference": compared.first_difference}
 

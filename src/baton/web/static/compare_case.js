@@ -33,9 +33,14 @@ Promise.all(sides.map((side) => (side.dataset.address ? load(side.dataset.addres
   const views = [before, after];
   sides.forEach((side, at) => fill(side.querySelector("[data-scores]"), scores(views[at], views[1 - at])));
   const missing = views.map((view, at) => view && !view.trace && sides[at].dataset.side + ": " + (view.untold || "nothing was recorded")).filter(Boolean);
-  const drawn = alignedRuns(before?.trace || null, after?.trace || null);
-  fill(place, missing.map((text) => el("p", { class: "callout", dir: "auto" }, "No run is shown " + text + ".")), el("p", { class: "dim said" }, summary(drawn.counts, drawn.first)), drawn.node);
   place.removeAttribute("aria-busy");
+  document.documentElement.dataset.ready = "true";
+  if (!before?.trace || !after?.trace) {
+    fill(place, missing.map((text) => el("p", { class: "callout", dir: "auto" }, "No run is shown " + text + ".")), el("p", { class: "dim said" }, "The steps cannot be compared, as there are not two recorded runs."));
+    return;
+  }
+  const drawn = alignedRuns(before.trace, after.trace);
+  fill(place, el("p", { class: "dim said" }, summary(drawn.counts, drawn.first)), drawn.node);
   toFirst.hidden = drawn.first < 0;
   const first = document.getElementById("first-difference");
   if (first) {
@@ -46,5 +51,4 @@ Promise.all(sides.map((side) => (side.dataset.address ? load(side.dataset.addres
     });
     if (location.hash === "#first-difference") first.scrollIntoView({ block: "center" });
   }
-  document.documentElement.dataset.ready = "true";
 }).catch((error) => fill(place, el("p", { class: "callout error", dir: "auto" }, "The runs could not be loaded: " + error.message)));
