@@ -18,7 +18,8 @@ from baton.server.jobs import Jobs, add_folder, job_of, submit
 from baton.server.settings import Settings
 from baton.server.store import Store, open_store
 from baton.session.evaluation import Evaluation
-from baton.testing.build import evaluation, result, score
+from baton.testing import build
+from baton.testing.build import delegate, evaluation, result, run, said, score
 
 from . import test_agents, test_evaluations
 from .serving import web
@@ -161,6 +162,37 @@ def test_the_first_step_that_differs_is_marked(
         page.keyboard.press("d")
         assert page.evaluate("document.activeElement.id") == "first-difference"
         assert wrong == []
+
+
+def test_results_are_compared_and_so_are_texts_too_long_for_the_page(
+    browser: Browser, tmp_path: Path
+) -> None:
+    from .browsing import tab
+
+    def saved(name: str, price: str, end: str) -> Path:
+        ask = delegate("clerk", prompt="What does it cost?", result=f"It costs {price} EUR.")
+        record = build.trace(
+            run("desk", ask, said("long " * 5000), said("long " * 5000 + end)), run("clerk")
+        )
+        return evaluation(result(score("passed"), id="a", trace=record)).save(tmp_path / name)
+
+    store = open_store(tmp_path / "server")
+    for name, price, end in (("old", "20", "1"), ("new", "30", "2")):
+        add_folder(store, 1, saved(name, price, end), "ann")
+    with web(store) as address, tab(browser, address) as (page, wrong):
+        page.goto("/evaluations/compare/case?before=1&after=2&case=a")
+        other = page.locator(".pair.other")
+        other.first.wait_for()
+        assert [each.split()[:3] for each in other.locator(".line").all_inner_texts()][::2] == [
+            ["desk", "got", "the"],
+            ["desk", "said"],
+        ]
+        assert "It costs 20 EUR." in other.first.inner_text()
+        assert "It costs 30 EUR." in other.first.inner_text()
+        # The first long text is equal on both sides; the second differs in its last character.
+        assert "3 equal" in page.locator("#aligned .said").inner_text()
+        assert wrong == []
+    store.close()
 
 
 def test_cases_are_searched_by_what_was_said(

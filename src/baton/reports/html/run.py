@@ -5,6 +5,7 @@ Each text is stored once: a card names the steps and dispatches whose texts it s
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any, Literal
@@ -137,10 +138,14 @@ def told(**fields: Any) -> Plain:
 
 
 def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
-    """Truncate a text that is too long for a page, and mark it."""
+    """Truncate a text that is too long for a page, and mark it.
+
+    The checksum of the whole text tells whether two long texts are equal.
+    """
     if len(text) <= most:
         return text
-    return told(text=text[:most], more=len(text) - most, at=at)
+    crc = zlib.crc32(text.encode("utf-8", "surrogatepass"))
+    return told(text=text[:most], more=len(text) - most, at=at, crc=crc)
 
 
 def _whole(value: Any) -> str:

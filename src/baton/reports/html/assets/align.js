@@ -1,6 +1,6 @@
 // Two runs beside one another: the steps that both took in one line, and the first that differs.
 
-import { agent, el, prose, seconds } from "./dom.js";
+import { agent, el, prose, seconds, textOf } from "./dom.js";
 
 const MOST = 4e6; // pairs of steps that are compared
 const ALL = 40; // steps of equal runs that are shown
@@ -10,8 +10,11 @@ const AROUND = 2; // equal steps that are shown before and after others; the res
 // dispatch that set it to work.
 export function stepsOf(trace) {
   const steps = [];
-  const dispatch = (one, sender, depth) =>
+  const dispatches = new Map();
+  const dispatch = (one, sender, depth) => {
+    dispatches.set(one.id, one);
     steps.push({ id: one.id, agent: sender, kind: one.kind, name: one.to, text: one.prompt || "", status: one.status, error: one.error, depth });
+  };
   const run = (one, depth) => {
     for (const each of one.arrivals || []) dispatch(each, each.sender, depth);
     for (const step of one.steps || []) {
@@ -19,7 +22,8 @@ export function stepsOf(trace) {
       else if (step.type === "call") {
         steps.push({ id: step.id, agent: one.agent, kind: "call", name: step.name, text: step.arguments || "", result: step.result || "", status: step.status, error: step.error, seconds: step.seconds, depth });
       } else if (step.type === "back") {
-        steps.push({ id: step.id, agent: one.agent, kind: "back", name: step.agent, text: step.text || "", status: step.status, error: step.error, depth });
+        const from = dispatches.get(step.dispatch);
+        steps.push({ id: step.id, agent: one.agent, kind: "back", name: from?.to, text: from?.result || "", depth });
       } else if (step.type === "said") {
         steps.push({ id: step.id, agent: one.agent, kind: step.thought ? "thought" : "said", name: null, text: step.text || "", depth });
       }
@@ -82,11 +86,16 @@ function middle(a, b, from, left, right) {
   return pairs;
 }
 
+// Texts that were truncated for the page are equal if the checksums of the whole texts are.
+function isSame(text, other) {
+  return textOf(text) === textOf(other) && text?.crc === other?.crc;
+}
+
 // "gone" and "new" are steps of one run alone, "other" the same step with other words or another end.
 function kindOf([before, after]) {
   if (!before) return "new";
   if (!after) return "gone";
-  const same = before.text === after.text && before.status === after.status && (before.result || "") === (after.result || "");
+  const same = isSame(before.text, after.text) && before.status === after.status && isSame(before.result, after.result);
   return same ? "same" : "other";
 }
 
@@ -98,7 +107,7 @@ export function firstDifference(pairs) {
   return apart >= 0 ? apart : kinds.indexOf("other");
 }
 
-const ICONS = { user: "user", said: "said", thought: "thought", call: "tool", back: "got back", transfer: "hands over to", delegate: "delegates to", sequence: "starts", return: "returns to" };
+const ICONS = { user: "user", said: "said", thought: "thought", call: "tool", back: "got the result of", transfer: "hands over to", delegate: "delegates to", sequence: "starts", return: "returns to" };
 
 function cell(step, other) {
   if (!step) return el("div", { class: "step none" }, el("span", { class: "sr" }, "no such step"));
@@ -113,13 +122,13 @@ function cell(step, other) {
     step.seconds !== undefined && step.seconds !== null && el("span", { class: "dim" }, seconds(step.seconds)),
   );
   const said = step.text || "";
-  const differs = other && (other.text || "") !== said;
+  const differs = other && !isSame(other.text, said);
   return el(
     "div",
     { class: "step", "data-depth": Math.min(step.depth, 6) },
     head,
-    said && (step.kind === "call" ? el("pre", { class: differs ? "differs" : "", dir: "auto" }, said) : prose(said, differs ? "differs" : "")),
-    step.result && el("div", { class: "result" }, el("span", { class: "label" }, "result"), prose(step.result, other && other.result !== step.result ? "differs" : "")),
+    said && (step.kind === "call" ? el("pre", { class: differs ? "differs" : "", dir: "auto" }, textOf(said) + (said.more ? "…" : "")) : prose(said, differs ? "differs" : "")),
+    step.result && el("div", { class: "result" }, el("span", { class: "label" }, "result"), prose(step.result, other && !isSame(other.result, step.result) ? "differs" : "")),
     step.error && el("p", { class: "trouble", dir: "auto" }, step.error),
   );
 }
