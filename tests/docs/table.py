@@ -44,6 +44,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "vercel-ai": ("Vercel AI SDK", "its own spans"),
     "pydantic-ai": ("pydantic-ai, Logfire", "its own spans"),
     "autogen": ("AutoGen", "its own spans"),
+    "autogen-openinference": ("AutoGen", "OpenInference, beside its own spans"),
     "ag2": ("AG2", "its `TelemetryMiddleware`"),
     "microsoft-agent-framework": ("Microsoft Agent Framework", "its own spans"),
     "crewai": ("CrewAI", "OpenInference"),

@@ -27,13 +27,25 @@ from baton.readers.otlp.readings import (
     node_of,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, first, parsed, shown, text, usage, whole
+from baton.readers.otlp.values import (
+    HIDDEN_VALUE,
+    content,
+    first,
+    parsed,
+    printed_value,
+    shown,
+    text,
+    usage,
+    whole,
+)
 
 from .base import Dialect
 from .genai import fail
 from .handover import hand_over
 
 _FRAMEWORK = "autogen"
+_AGENTCHAT = "autogen_agentchat"  # the instrumentation of OpenInference
+_CONTENT = re.compile(r""" content=(?P<content>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 _USER = "user"
 _TOOLS = "base_tool"
 # The runtime also has other actors, such as the manager of a group chat. Only this one is an agent.
@@ -74,9 +86,26 @@ def read(span: Span) -> Reading:
     return says
 
 
+def refine(says: Reading, span: Span) -> Reading:
+    """Read what OpenInference gives as an agent's input: messages that Python printed."""
+    if type(says) is AgentSpan and span.scope.endswith(_AGENTCHAT):
+        given = parsed(span.attributes.get("input.value"))
+        told = given.get("messages") if isinstance(given, dict) else None
+        says.heard = [_printed(each) for each in told] if isinstance(told, list) else says.heard
+    return says
+
+
+def _printed(message: Any) -> dict[str, Any]:
+    """Return a message in OpenTelemetry's form; printed: ``id='1' source='user' content='Hi'``."""
+    found = _CONTENT.search(message) if isinstance(message, str) else None
+    said = printed_value(found["content"], otherwise=None) if found is not None else None
+    return {"role": "user", "content": said if isinstance(said, str) else HIDDEN_VALUE}
+
+
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Return the messages in these spans as separate nodes in time order."""
     seen: dict[str, Node] = {}
+    asking = set(_asking(nodes))
     named = any(type(node.says) is AgentSpan for node in nodes)
     for node in nodes:
         if type(node.says) is ToolSpan:
@@ -93,7 +122,24 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             # each of these agents.
             if id_ is not None and id_ not in seen:
                 seen[id_] = _node(message, id_, node.span)
-    return sorted(seen.values(), key=lambda node: node.started)
+    # If another instrumentation recorded an agent's requests, its messages repeat their answers.
+    kept = (
+        node
+        for node in seen.values()
+        if type(node.says) is not ModelSpan or node.says.agent not in asking
+    )
+    return sorted(kept, key=lambda node: node.started)
+
+
+def _asking(nodes: list[Node]) -> Iterator[str]:
+    """Yield the agents whose requests have spans; ``nodes`` are parents first."""
+    agents: dict[int, str | None] = {}
+    for node in nodes:
+        says = node.says
+        own = agents.get(id(node.parent)) if type(says) is not AgentSpan else says.name
+        agents[id(node)] = own
+        if type(says) is ModelSpan and says.spoken is not None and own is not None:
+            yield own
 
 
 def _works(node: Node) -> None:
@@ -214,4 +260,6 @@ def _time(value: Any) -> float | None:
         return None
 
 
-DIALECT = Dialect(name=_FRAMEWORK, rank=80, claims=claims, read=read, resolve=resolve)
+DIALECT = Dialect(
+    name=_FRAMEWORK, rank=80, claims=claims, read=read, refine=refine, resolve=resolve
+)

@@ -47,7 +47,11 @@ _CALLING = ("tool_call", "tool_use", "function_call")
 _SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
 # Instrumentations whose name differs from the framework's. LangGraph has no instrumentation itself.
 _OPENAI = "openai-agents"
-_FRAMEWORKS = {"openai_agents": _OPENAI, "langchain": "langgraph"}
+_FRAMEWORKS = {
+    "autogen_agentchat": "autogen",
+    "langchain": "langgraph",
+    "openai_agents": _OPENAI,
+}
 
 
 def claims(span: Span) -> bool:
