@@ -26,7 +26,7 @@ from baton.formats.adk import (
 )
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.explain import Path
-from baton.formats.spelling import ExtraKey, camel_twin
+from baton.formats.spelling import ExtraKey
 from baton.model import (
     Case,
     CaseRubric,
@@ -45,7 +45,7 @@ W = TypeVar("W")
 
 def eval_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     """Read one case of an eval set; raises InputError that lists every problem."""
-    wire = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
+    wire = document.decode(EvalCase, extra_keys=extra_keys, or_camel=True)
     refuse_misspelt(document, extra_keys)
     if (wire.conversation is None) == (wire.conversation_scenario is None):
         message = "needs `conversation` or `conversation_scenario`, and not both"

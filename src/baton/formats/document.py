@@ -19,7 +19,7 @@ from baton.model.limits import FAULTS, JSON_DEPTH
 from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
 from .opening import open_file, read_bytes
-from .spelling import ExtraKey, normalise, prune, snake
+from .spelling import ExtraKey, camel_twin, normalise, prune, snake
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -188,20 +188,22 @@ class Document:
         type_: type[T],
         *,
         extra_keys: list[ExtraKey] | None = None,
-        spellings: tuple[type[T], ...] = (),
+        or_camel: bool = False,
         deepest: int = JSON_DEPTH.value,
     ) -> T:
         """Decode into ``type_``: the typed fast path, then the slow one of :meth:`convert`.
 
-        ``spellings`` are variants of ``type_`` to try on the fast path as well. ``deepest`` is the
-        maximum depth of the document.
+        ``or_camel``: the fast path is tried with camelCase keys as well. ``deepest`` is the maximum
+        depth of the document.
         """
         self.deepest = deepest
         if self.kind == "json" and self._parsed is _UNPARSED:
             self._check_depth()
-            for attempt in (type_, *spellings):
+            for camel in (False, True) if or_camel else (False,):
+                # The type for the other spelling takes a millisecond to make; few files need it.
+                wanted = camel_twin(type_) if camel else type_
                 try:
-                    return msgspec.json.decode(self.data, type=attempt)
+                    return msgspec.json.decode(self.data, type=wanted)
                 except (msgspec.DecodeError, UnicodeDecodeError):
                     continue
                 except RecursionError:

@@ -192,15 +192,12 @@ class _Body01(Body, kw_only=True):
     scores: Sequence[_Score01] = []
 
 
-_ROWS = msgspec.json.Decoder(IndexRow)
-_BODIES = msgspec.json.Decoder(Body)
-_BODIES_01 = msgspec.json.Decoder(_Body01)
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_row(line: bytes) -> IndexRow:
     """Read a line of the index; raises msgspec's errors if it is not valid."""
-    return _ROWS.decode(line)
+    return msgspec.json.decode(line, type=IndexRow)
 
 
 def read_body(text: bytes, version: int) -> Body:
@@ -209,7 +206,7 @@ def read_body(text: bytes, version: int) -> Body:
     Raises:
         DecodeError, UnicodeDecodeError, RecursionError: it is not valid, or too deep.
     """
-    return _BODIES.decode(text) if version == VERSION else _upgraded(text)
+    return msgspec.json.decode(text, type=Body) if version == VERSION else _upgraded(text)
 
 
 def _upgraded(text: bytes) -> Body:
@@ -218,7 +215,7 @@ def _upgraded(text: bytes) -> Body:
     They are now ``evaluator`` and ``value``. The other fields of 0.1 (``passed``, ``success``, the
     name of a class) follow from the rest.
     """
-    body = _BODIES_01.decode(text)
+    body = msgspec.json.decode(text, type=_Body01)
     scores = [Score(**msgspec.structs.asdict(score)) for score in body.scores]
     return Body(**{**msgspec.structs.asdict(body), "scores": scores})
 

@@ -73,17 +73,13 @@ def _normalise(value: Any, info: inspect.Type) -> Any:
 
 
 @cache
-def camel_twin(cls: type) -> type:
-    """Return a subclass of a struct type that is read in camelCase, its parts likewise.
-
-    Decoded objects are instances of ``cls``, their parts of the original types.
-    """
+def _struct_twin(cls: type) -> type:
     fields: list[tuple[str, Any, Any]] = []
     for field in msgspec.structs.fields(cls):
         default: Any = field.default
         if field.default_factory is not msgspec.NODEFAULT:
             default = msgspec.field(default_factory=field.default_factory)
-        type_ = _twin_of(field.type)
+        type_ = camel_twin(field.type)
         fields.append((field.name, type_) if field.required else (field.name, type_, default))  # type: ignore[arg-type]
     return msgspec.defstruct(
         f"{cls.__name__}Camel",
@@ -95,13 +91,18 @@ def camel_twin(cls: type) -> type:
     )
 
 
-def _twin_of(type_: Any) -> Any:
+def camel_twin(type_: Any) -> Any:
+    """Return the type that reads the same in camelCase.
+
+    For a struct type it is a subclass, so that decoded objects are instances of ``type_``; their
+    parts are of such subclasses as well.
+    """
     if isinstance(type_, type) and issubclass(type_, msgspec.Struct):
-        return camel_twin(type_)
+        return _struct_twin(type_)
     arguments = getattr(type_, "__args__", None)
     if not arguments or getattr(type_, "__origin__", None) is dict:
         return type_
-    twins = tuple(_twin_of(argument) for argument in arguments)
+    twins = tuple(camel_twin(argument) for argument in arguments)
     if hasattr(type_, "__origin__"):
         return type_.__origin__[twins if len(twins) > 1 else twins[0]]
     union = twins[0]

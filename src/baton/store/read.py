@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from baton.readers.load import Agents
 
 _ENCODER = msgspec.json.Encoder()
-_TRACES = msgspec.json.Decoder(Trace)
 _NAMED = 3
 """The most recordings that a message names; it counts the others."""
 
@@ -205,7 +204,7 @@ class StoredEvaluation:
         if not text:
             return FoundTrace(None)
         try:
-            trace = _TRACES.decode(text)
+            trace = msgspec.json.decode(text, type=Trace)
         except msgspec.ValidationError as error:
             return FoundTrace(None, f"the trace kept here is not valid: {error}")
         problems = integrity_problems(trace)
@@ -455,7 +454,7 @@ class _RecordedAgain:
         place = self._places.get(key)
         if place is not None:
             self._file.seek(place[0])
-            return FoundTrace(_TRACES.decode(self._file.read(place[1])))
+            return FoundTrace(msgspec.json.decode(self._file.read(place[1]), type=Trace))
         if key in self._places:
             return FoundTrace(None, "several traces of this id were read from the same place")
         return FoundTrace(None, self._why)

@@ -19,7 +19,7 @@ from baton.formats.adk import (
     WireContent,
 )
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey, camel_twin
+from baton.formats.spelling import ExtraKey
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
@@ -185,7 +185,7 @@ _NO_TIMES = [
 def read_eval_case(document: Document, source: Source, catalog: Catalog) -> Trace:
     """Read one case of an eval set; raises InputError with all of its errors."""
     extra_keys: list[ExtraKey] = []
-    case = document.decode(EvalCase, extra_keys=extra_keys, spellings=(camel_twin(EvalCase),))
+    case = document.decode(EvalCase, extra_keys=extra_keys, or_camel=True)
     return recorded_case(case, extra_keys, source, catalog)
 
 
@@ -315,9 +315,7 @@ def read_session(
 ) -> Trace:
     """Read a session, as a server returns it or ADK saves it."""
     extra_keys: list[ExtraKey] = []
-    session = document.decode(
-        SessionFile, extra_keys=extra_keys, spellings=(camel_twin(SessionFile),)
-    )
+    session = document.decode(SessionFile, extra_keys=extra_keys, or_camel=True)
     return _session_trace(session, extra_keys, source, catalog, case)
 
 

@@ -11,11 +11,10 @@ import msgspec
 from baton.formats.adk import Event, SessionInput, UsageMetadata, attachments
 from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey, camel_twin
+from baton.formats.spelling import ExtraKey
 from baton.model import Content, Dropped, InputError, Usage
 from baton.model.trace import SESSION
 
-_CAMEL_EVENT = camel_twin(Event)
 _OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has an empty name
 _NO_EVENTS = (b"", b"[DONE]")  # what the standard leaves out, and how others end a stream
 
@@ -63,7 +62,7 @@ def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
         try:
             if frame.extra_key:
                 raise InputError(document.problem(_no_stream_line(frame.text), frame.line))
-            events.append(document.decode(Event, extra_keys=extra_keys, spellings=(_CAMEL_EVENT,)))
+            events.append(document.decode(Event, extra_keys=extra_keys, or_camel=True))
         except InputError as error:
             lost = dropped_keys(extra_keys)
             if not frame.whole:
@@ -90,11 +89,7 @@ def _no_stream_line(text: bytes) -> str:
 def read_events(document: Document) -> Wire:
     """Read a JSON array of events, as ``/run`` returns it."""
     extra_keys: list[ExtraKey] = []
-    events = document.decode(
-        list[Event],
-        extra_keys=extra_keys,
-        spellings=(list[_CAMEL_EVENT],),  # type: ignore[valid-type]
-    )
+    events = document.decode(list[Event], extra_keys=extra_keys, or_camel=True)
     return Wire(events, dropped_keys(extra_keys))
 
 
