@@ -74,9 +74,9 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         trace, context = whole.trace, whole.context
         calls: list[PlacedCall] = []
         for turn in trace.turns:
-            for placed in placed_calls(turn.runs, dispatches="include"):
-                if placed.call.name == self.tool and self._is_ours(trace, placed.run, context):
-                    calls.append(placed)
+            for run, call in placed_calls(turn.runs, dispatches="include"):
+                if call.name == self.tool and self._is_ours(trace, run, context):
+                    calls.append((run, call))
         over = self.max_calls is not None and len(calls) > self.max_calls
         open_ = len(calls) < self.least or self.max_calls is not None
         if not over and open_ and (not_recorded := self._not_recorded(trace, context)) is not None:
@@ -87,7 +87,7 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
                 MadeCall(call=call.id, agent=run.agent, status=call.status) for run, call in calls
             ]
         )
-        proof = [Evidence(ids=[placed.call.id]) for placed in calls] if over else []
+        proof = [Evidence(ids=[call.id]) for _, call in calls] if over else []
         count = len(calls)
         by = f" by `{self.agent}`" if self.agent else ""
         times = "once" if count == 1 else f"{count} times" if count else "never"
@@ -115,7 +115,7 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
                 if not nameless and not self._is_ours(trace, run, context):
                     may_have_called = False
                 else:
-                    named = (call.call.name for call in placed_calls([run], dispatches="include"))
+                    named = (call.name for _, call in placed_calls([run], dispatches="include"))
                     may_have_called = not known(trace, run, "steps.tool_call") or (
                         nameless and self.tool in named
                     )

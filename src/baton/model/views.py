@@ -476,11 +476,8 @@ def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
     return RoundTrip(dispatch, view.runs, dispatch.result if result is None else result, after)
 
 
-class PlacedCall(NamedTuple):
-    """A call and the run that made it."""
-
-    run: AgentRun
-    call: ToolCall
+PlacedCall = tuple[AgentRun, ToolCall]
+"""A call, after the run that made it."""
 
 
 def tool_calls(
@@ -492,7 +489,7 @@ def tool_calls(
     changes every figure built on this list.
     """
     runs = within.runs if isinstance(within, Turn) else [within]
-    return [placed.call for placed in placed_calls(runs, dispatches=dispatches)]
+    return [call for _, call in placed_calls(runs, dispatches=dispatches)]
 
 
 def placed_calls(
@@ -501,7 +498,7 @@ def placed_calls(
     """Return the calls of some runs, each with its run, in the order of :func:`tool_calls`."""
     every = dispatches == "include"
     placed = [
-        PlacedCall(run, step)
+        (run, step)
         for run in runs
         for step in run.steps
         if type(step) is ToolCall and (every or step.dispatch is None)
@@ -509,7 +506,7 @@ def placed_calls(
     for _, call in placed:
         if call.at is None:
             return placed
-    placed.sort(key=lambda one: one.call.at or 0.0)
+    placed.sort(key=lambda one: one[1].at or 0.0)
     return placed
 
 

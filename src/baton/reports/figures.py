@@ -18,7 +18,6 @@ from baton.model import (
     DistilledUse,
     GateResult,
     RoutingCell,
-    Status,
     counted,
 )
 from baton.stats.intervals import is_above, mean_interval, share
@@ -53,16 +52,14 @@ class PassRate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def repeats_of(evaluation: Reportable) -> PassRate | None:
-    """Read the index once; ``None`` if there are no results."""
-    counts: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+    """Return the pass rate; ``None`` if there are no results. Only repeats need the index."""
+    counts = dict.fromkeys(STATUSES, 0) | evaluation.header.cases
     played = evaluation.header.repeats
     verdicts: dict[str, list[bool]] = {}
-    for row in evaluation.rows():
-        counts[row.status] += 1
-        if played > 1:
-            own = verdicts.setdefault(row.case_id, [])
-            if row.status in ("passed", "failed"):
-                own.append(row.status == "passed")
+    for row in evaluation.rows() if played > 1 else ():
+        own = verdicts.setdefault(row.case_id, [])
+        if row.status in ("passed", "failed"):
+            own.append(row.status == "passed")
     results, scored = sum(counts.values()), counts["passed"] + counts["failed"]
     if not results:
         return None

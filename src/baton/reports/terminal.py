@@ -182,8 +182,9 @@ def print_terminal(
                 left += times
                 continue
             shown += 1
-            for line in case_lines(result, header, detailed=detailed, times=times):
-                console.print(line)
+            # In one call: Rich takes as long to start printing as for ten lines.
+            about = case_lines(result, header, detailed=detailed, times=times)
+            console.print(*about, sep="\n")
     if left:
         cases = counted(left, "more case")
         console.print()

@@ -111,15 +111,16 @@ class Console(RichConsole):
         raise BrokenPipeError
 
     def print(self, *objects: Any, **how: Any) -> None:
-        """Print; a line that a terminal is too narrow for continues below, between words.
+        r"""Print; a line that a terminal is too narrow for continues below, between words.
 
-        With ``soft_wrap=True`` it does not, as in a table.
+        With ``soft_wrap=True`` it does not, as in a table. Several lines have ``sep="\n"``.
         """
-        is_line = len(objects) == 1 and isinstance(objects[0], str | RichText)
-        if self.is_terminal and is_line and how.get("soft_wrap") is None:
-            (one,) = objects
-            line = self.render_str(one) if isinstance(one, str) else one
-            objects, how["sep"] = tuple(wrapped(line, self.width)), "\n"
+        are_lines = len(objects) == 1 or how.get("sep") == "\n"
+        are_lines = are_lines and all(isinstance(each, str | RichText) for each in objects)
+        if are_lines and how.get("soft_wrap") is None and self.is_terminal:
+            texts = [self.render_str(each) if isinstance(each, str) else each for each in objects]
+            objects = tuple(line for text in texts for line in wrapped(text, self.width))
+            how["sep"] = "\n"
         super().print(*objects, **how)
 
     def render_str(self, text: str, **more: Any) -> RichText:

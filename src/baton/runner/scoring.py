@@ -199,9 +199,14 @@ _SPENT: tuple[tuple[str, Callable[[Usage], int | None]], ...] = (
 
 
 def _all_known(trace: Trace, objects: Sequence[Turn] | Sequence[AgentRun], field: str) -> bool:
-    """Tell whether a list is known for all objects; equal `unknown` lists are checked once."""
-    distinct = {tuple(one.unknown): one for one in objects}
-    return all(known(trace, one, field) for one in distinct.values())
+    """Tell whether a list is known for all objects; most have the `unknown` of the one before."""
+    checked: list[str] | None = None
+    for one in objects:
+        if one.unknown != checked:
+            if not known(trace, one, field):
+                return False
+            checked = one.unknown
+    return True
 
 
 def _put(efficiency: Efficiency, name: str, count: int, whole: bool) -> None:

@@ -114,10 +114,8 @@ class Lanes:
         inside = [name for name in around if name not in self._authors and name != agent]
         return Origin(agent, lane, tuple(dict.fromkeys(inside)), path if exact else None)
 
-    def find(self, origin: Origin, handed_to: bool) -> AgentRun | None:
-        """Return the open run that an event continues; a hand-over to its agent needs a new run."""
-        if handed_to:
-            return None
+    def find(self, origin: Origin) -> AgentRun | None:
+        """Return the open run that an event continues."""
         current = self._current.get(origin.lane)
         if origin.path is not None:
             known = self._by_path.get(origin.path)
@@ -310,9 +308,11 @@ class _TurnReader:
             if not transfer.runs and transfer.to_agent == origin.agent:
                 due = transfer
                 break
-        known = self._lanes.find(origin, due is not None)
-        if known is not None:
-            return known
+        else:
+            # A hand-over to an agent needs a new run; other events continue an open one.
+            known = self._lanes.find(origin)
+            if known is not None:
+                return known
         first = not self._turn.runs
         run = self._builder.run(
             self._turn, origin.agent, inside=list(origin.inside), started=event.timestamp

@@ -206,7 +206,8 @@ def error_of(response: Any) -> str | None:
 
 def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
     """Count one more model request; without valid ``counts`` the sum is a lower bound."""
-    usage = usage or Usage()
+    if usage is None:
+        usage = Usage()
     usage.requests = (usage.requests or 0) + 1
     if counts is None:
         usage.complete = False
@@ -214,7 +215,7 @@ def add_usage(usage: Usage | None, counts: UsageMetadata | None) -> Usage:
     cached = counts.cached_content_token_count or 0
     prompt = (counts.prompt_token_count or 0) + (counts.tool_use_prompt_token_count or 0)
     answer = (counts.candidates_token_count or 0) + (counts.thoughts_token_count or 0)
-    if min(cached, prompt - cached, answer) < 0:
+    if cached < 0 or prompt < cached or answer < 0:
         usage.complete = False
         return usage
     usage.input_tokens = (usage.input_tokens or 0) + prompt - cached
