@@ -155,7 +155,7 @@ def test_another_dataset_is_refused_by_name_unless_forced(baton: Run, tmp_path: 
     two = evaluate(baton, tmp_path, "two", wrong=[], count=21)
     outcome = baton("compare", one, two)
     assert outcome.code == 2
-    assert "they do not compare: dataset: " in outcome.err
+    assert "they cannot be compared: dataset: " in outcome.err
     assert "(20 cases) → " in outcome.err
     forced = baton("compare", one, two, "--force")
     assert forced.code == 0

@@ -111,8 +111,8 @@ def test_every_evaluator_that_has_no_rubric_is_named_with_its_line(tmp_path: Pat
     with pytest.raises(InputError) as raised:
         read_experiment(path)
     first, second = raised.value.problems
-    assert "no rubric that does what `AttackSuccessEvaluator` does" in first.message
-    assert "no rubric that does what `MultimodalOutputEvaluator` does" in second.message
+    assert "no rubric for `AttackSuccessEvaluator`" in first.message
+    assert "no rubric for `MultimodalOutputEvaluator`" in second.message
     assert (first.line, second.line) == (10, 17)
 
 

@@ -199,7 +199,7 @@ def test_visits_are_judged_by_the_rubric_of_each_node_and_count_once(tmp_path: P
 def test_an_evaluator_that_baton_has_no_rubric_for_is_refused_by_name(
     tmp_path: Path, kind: str
 ) -> None:
-    with pytest.raises(InputError, match=rf"no rubric that does what `{kind}` does") as refused:
+    with pytest.raises(InputError, match=rf"no rubric for `{kind}`") as refused:
         experiment(tmp_path, {"evaluator_type": kind})
     assert "experiment.json:1" in str(refused.value)
 
@@ -354,7 +354,7 @@ def test_an_input_mapping_takes_names_of_baton_and_inputs_that_may_be_missing() 
         ),
         (
             {"input_mapping": {"a": "answer"}, "inputs": ["request"]},
-            "config.input_mapping: says what is shown, as `inputs` does",
+            "config.input_mapping: says what is shown, like `inputs`",
         ),
     ],
 )

@@ -150,7 +150,7 @@ def test_a_run_of_an_unknown_agent_may_be_one_visit_more_and_one_agent_more() ->
 def test_an_agent_that_was_not_seen_inside_is_reported_with_a_pass() -> None:
     found = score(record("adk_agent_tool_opaque"), max_dispatches=2)
     assert found.status == "passed"
-    assert found.reason.endswith("what 1 run did inside is not recorded")
+    assert found.reason.endswith("the steps of 1 run are not recorded")
     assert found.details["unseen_runs"] == ["run-3"]
 
 
@@ -163,7 +163,7 @@ def test_a_source_without_refused_calls_can_fail_and_cannot_pass() -> None:
         score(actual, max_dispatches=2, max_depth=1),
     ):
         assert found.status == "skipped"
-        assert found.reason.startswith("calls that were refused are not recorded")
+        assert found.reason.startswith("refused calls are not recorded")
     assert score(actual, max_dispatches=1).status == "failed"
     assert score(actual, max_depth=3).status == "passed"
     assert score(actual, max_dispatches=2, count_refused=False).status == "passed"

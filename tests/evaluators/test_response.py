@@ -241,7 +241,7 @@ def test_a_stated_pattern_that_is_none_is_an_error_and_no_failure() -> None:
         ({"match": "semantic"}, "match: `semantic` is none of"),
         ({"contains": ""}, "contains: `contains` is empty"),
         ({"all_of": []}, "all_of: `all_of` is empty"),
-        ({"any_of": ["a", ""]}, "any_of: `any_of` is empty or holds an empty text"),
+        ({"any_of": ["a", ""]}, "any_of: `any_of` is empty or contains an empty text"),
         ({"thresold": 1}, "did you mean `threshold`?"),
     ],
 )

@@ -257,7 +257,7 @@ def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
 def test_a_call_of_another_agent_than_the_one_that_is_examined_is_named() -> None:
     found = score(delegated(), case(["note"]), agents="clerk")
     assert found.details["fix"] == (
-        "`helper`, whose calls are not looked at, called `note`: set `agents: all`"
+        "`helper`, whose calls are not compared, called `note`: set `agents: all`"
     )
     assert "fix" not in score(delegated(), case(["search"]), agents="clerk").details
 

@@ -212,7 +212,7 @@ def test_issues_of_a_fault_are_combined_when_there_are_too_many_in_any_order() -
     assert found[0] == found[1]
     assert said[0] == said[1] == [
         "`tool_outside_scope` has more than 10,000 different issues: those between the same "
-        "agents, or all of them, are put together"
+        "agents, or all of them, are merged"
     ]  # fmt: skip
     issues = collector.issues()
     assert sum(issue.count for issue in issues) == SIGNATURES + 530
@@ -230,7 +230,7 @@ def test_fewer_members_are_kept_of_each_issue_when_there_are_too_many_of_all() -
     assert {issue.count for issue in issues} == {MEMBERS + 1}
     assert {len(issue.members) for issue in issues} == {MEMBERS // 2}
     assert list(collector.limits.said()) == [
-        "at most 100 failures are kept of an issue, as there are so many"
+        "at most 100 failures of an issue are kept, as there are so many"
     ]
 
 
@@ -246,7 +246,7 @@ def test_bursts_are_searched_for_in_the_newest_minutes_that_there_is_room_for() 
         collector.add([_died(n, agent, late) for n in range(20)])
     assert [issue.infrastructure for issue in collector.issues()] == [20, 20, 20]
     assert list(collector.limits.said()) == [
-        "bursts over many agents are looked for from 1970-01-01 00:05 UTC on"
+        "bursts over many agents are searched from 1970-01-01 00:05 UTC on"
     ]
 
 

@@ -43,7 +43,7 @@ def test_the_same_work_by_another_agent_is_found(
 ) -> None:
     score = last(two_agents(prompt, answer, *calls))
     assert score.status == "failed"
-    assert score.reason.startswith("`support` did what `tracker` had done already")
+    assert score.reason.startswith("`support` did what `tracker` had already done")
     assert {"d1", "d2"} <= set(score.evidence[0].ids)
 
 

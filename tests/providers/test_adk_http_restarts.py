@@ -83,5 +83,5 @@ def test_the_command_runs_in_the_folder_it_is_told(adk: AdkServer, tmp_path: Pat
 
 
 def test_a_restart_without_a_command_is_an_error(adk: AdkServer) -> None:
-    assert str(refused(adk, restarting(1))).startswith("turn 2: nothing says how to restart")
+    assert str(refused(adk, restarting(1))).startswith("turn 2: no option says how to restart")
     assert not adk.asked("create")

@@ -213,7 +213,7 @@ def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_pa
         ("b", 0, "passed"), ("b", 1, "error"),
         ("c", 0, "passed"), ("c", 1, "error"),
     ]  # fmt: skip
-    assert "can be read no more" in (evaluation.results[1].error or "")
+    assert "can no longer be read" in (evaluation.results[1].error or "")
 
 
 @pytest.mark.parametrize(

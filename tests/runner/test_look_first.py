@@ -30,7 +30,7 @@ def evaluation(good: int, bad: int) -> package.Evaluation:
 
 LOOK = (
     "2 of 5 cases passed; look first at `dispatch_scope`, which failed 3 times, 3 of them at "
-    "`lab`, 3 in dispatches `desk` → `lab`. If what failed is right, this"
+    "`lab`, 3 in dispatches `desk` → `lab`. If these agents are right, this"
 )
 
 

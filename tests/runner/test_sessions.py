@@ -79,7 +79,7 @@ def test_a_command_without_a_server_is_refused(kind: dict[str, Any]) -> None:
 
 def test_a_conversation_needs_a_request_that_carries_it_on() -> None:
     assert refusal(TALK, {}, {}).startswith(
-        "a turn continues a conversation: the request says nothing of it: write `{session_id}`"
+        "a turn continues a conversation: the request does not contain it: write `{session_id}`"
     )
 
 

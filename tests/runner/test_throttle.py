@@ -149,7 +149,7 @@ def test_what_a_server_refuses_is_played_again_unless_that_is_switched_off(
     outcome = baton("eval", "--json")
     assert outcome.code == 0, outcome.err
     report = json.loads(outcome.out)
-    assert "cases that servers had no time for were played again" in str(report["notices"])
+    assert "cases that busy servers refused were played again" in str(report["notices"])
 
 
 def test_a_server_that_refuses_everything_is_given_up_soon(

@@ -124,7 +124,7 @@ def test_a_proof_whose_worker_is_gone_can_be_asked_for_again(store: Store) -> No
     assert told is not None
     assert (told.state, told.error) == (
         "failed",
-        "the worker ended while it was played: ask for it again",
+        "the worker ended during the play: request it again",
     )
 
 

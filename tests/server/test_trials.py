@@ -149,7 +149,7 @@ def test_what_cannot_be_tried_is_reported_before_anything_is_asked(store: Store)
         assert "rubric:3: unit" in refused(TEXT.replace("unit: dispatch", "unit: x"))
         assert "no judge `y`; known: x" in refused(judge="y")
         assert "server.yaml names none" in refused(judged=Settings())
-        assert "nothing is chosen" in refused(filter="to:nobody")
+        assert "no dispatch is chosen" in refused(filter="to:nobody")
         request = TrialRequest(text=TEXT)
         with pytest.raises(InputError, match="no label by `mine`"):
             start_trial(store, 1, "kim", request, settings, START)

@@ -153,7 +153,7 @@ def test_a_dry_run_plays_and_asks_nothing(folder: Path, capfd: pytest.CaptureFix
     assert "at most 12 requests" in shown
     assert "cost of proposals: " in shown
     # Cases that somebody wrote have no recording, and nobody can know what an agent will ask.
-    unknown = "unknown, as is what 30 cases without recorded tokens or costs will take\n"
+    unknown = "unknown, as is the usage of 30 cases without recorded tokens or costs\n"
     ends = f"cost of agents: {unknown}total cost: unknown; `--max-cost` limits it\n"
     assert shown.endswith(ends)
     assert not (folder / ".baton").exists()
@@ -227,7 +227,7 @@ def test_what_is_unknown_of_the_cost_of_plays_is_named() -> None:
     assert found.recorded == 2
     assert found.unknown == [
         "the price of nobody-knows-it",
-        "what 1 case without recorded tokens or costs will take",
+        "the usage of 1 case without recorded tokens or costs",
     ]
 
 

@@ -71,7 +71,7 @@ def test_recordings_beside_evaluations_are_not_left_out_in_silence(
     shutil.copy(DESK / "policy.sse", tmp_path / "all")
     said: list[str] = []
     load(store, LiveSettings(None, {}, print), [str(tmp_path / "all")], said.append)
-    assert "name its recordings by themselves" in said[0]
+    assert "name its recordings separately" in said[0]
 
 
 def test_nothing_to_show_is_reported(baton: Baton, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # memory that the system frees anyway.
     gc.set_threshold(500_000, 50, 1000)
     atexit.register(gc.freeze)
-    if words in ([], ["--help"], ["-h"]):  # called just as often, and it runs no code of the user
+    if words in ([], ["--help"], ["-h"]):  # as frequent, and runs none of the user's code
         from .verbs import app
 
         try:

@@ -19,7 +19,7 @@ def check_command(
 ) -> int:
     """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
 
-    What is valid and still does not test what was meant is a warning.
+    A valid file that probably does not test what you meant gets a warning.
 
     Parameters
     ----------

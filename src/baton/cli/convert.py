@@ -23,7 +23,7 @@ def convert_command(
     strict: Flag = False,
     redacting: Redacting = AS_CONFIGURED,
 ) -> int:
-    """Convert a dataset to another dialect, and list losses.
+    """Convert a dataset to another dialect, and list what is lost.
 
     Parameters
     ----------

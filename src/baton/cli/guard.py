@@ -37,7 +37,7 @@ def check_recordings(
     json: Flag = False,
     strict: Flag = False,
 ) -> int:
-    """Say what a policy would have blocked in recordings.
+    """Show what a policy would have blocked in recordings.
 
     Exit codes: 0 decided, 1 with --strict when something would have been blocked, 2 bad input,
     3 a rule failed.

@@ -49,16 +49,16 @@ def hook_command(
         `push`: send the session to `baton serve` when it stops. `guard`: ask a policy before tools
         and sub-agents run, and before answers of sub-agents are read.
     server
-        Of `push`: the address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
+        For `push`: the address of the server; `BATON_SERVER`, or http://localhost:4318, by default.
     project
         For `push`: the project to send to; for `guard`: the project of the state on a server.
     policy
-        Of `guard`: the file of the policy.
+        For `guard`: the file of the policy.
     store
-        Of `guard`: the file of the state, `.baton/guard.db` by default, or the address of a server
+        For `guard`: the file of the state, `.baton/guard.db` by default, or the address of a server
         (http://HOST:4318), which machines share; its key is in `BATON_API_KEY`.
     functions
-        Of `guard`: your module, or its file, with functions that the policy names; the hook runs
+        For `guard`: your module, or its file, with functions that the policy names; the hook runs
         it.
     user
         Change the settings of the user, instead of those in this folder.
@@ -73,9 +73,11 @@ def hook_command(
     """
     if action == "guard":
         if server is not None:
-            raise InputError("`--server` belongs to `baton hook claude push`; name it by --store")
+            raise InputError(
+                "`--server` is for `baton hook claude push`; give a server's address as --store"
+            )
         if project is not None and not is_server(store):
-            raise InputError("`--project` is one of a server: name that by --store")
+            raise InputError("`--project` needs a server: give its address as --store")
         if policy is None and not uninstall:
             raise InputError("name the policy: --policy FILE")
     elif policy is not None or store is not None or functions is not None:
@@ -104,7 +106,7 @@ def hook_command(
         say("nothing was changed")
         return 0
     copy = change.apply()
-    note(f"wrote {file}" + (f"; what was there is in {copy}" if copy else ""))
+    note(f"wrote {file}" + (f"; the old settings are in {copy}" if copy else ""))
     return 0
 
 

@@ -102,7 +102,7 @@ def issues_command(
     output
         The folder of cases that --promote adds to.
     agent
-        The agent, or a config: whose texts a fix may change, and who plays.
+        The agent or config whose texts a fix may change, and which plays the cases.
     changes
         With --prove, a fix of your own: NAME=FILE, as in agent:desk=new.md.
     expect
@@ -114,7 +114,7 @@ def issues_command(
     passes
         With --promote, in how many evaluations in a row its cases have to pass to close it; 3.
     steps
-        With --investigate, the most steps that the model may take; at most 30.
+        With --investigate, the maximum number of steps of the model; up to 30.
     condense_model
         With --investigate, a cheaper model that condenses long steps.
     dry_run
@@ -153,7 +153,9 @@ def issues_command(
         asked_server = connect(server, project=project)
         result = issues_of_server(asked_server)
         if named and named[0] in actions:
-            raise InputError(f"--{named[0]} works on what is here, and not on a server")
+            raise InputError(
+                f"--{named[0]} works on local evaluations and recordings, not on a server"
+            )
         if mark is not None:
             key, _, state = mark.partition("=")
             key = issue_named(key, result.issues).key

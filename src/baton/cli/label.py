@@ -142,7 +142,7 @@ class _Walk:
 
     def _takes_back(self) -> bool:
         """Offer to undo the last label, since everything is labelled."""
-        print("\nall are labelled: u takes the last one back, any other key ends", flush=True)
+        print("\neverything is labelled: u undoes the last label, any other key ends", flush=True)
         if read_key() == "u":
             self._undo()
         return bool(self._labelling.left)
@@ -218,4 +218,4 @@ class _Walk:
         if taken is None:
             print("nothing to undo")
         else:
-            print(f"taken back: {taken.value}")
+            print(f"undone: {taken.value}")

@@ -68,7 +68,7 @@ def flag(name: str, value: Any = ...) -> str:
 
 _GIVE = {
     "--to": "name a dialect: `--to` {choices}",
-    "--older-than": "say how old: `--older-than 30d`",
+    "--older-than": "give an age: `--older-than 30d`",
     "--output": "name the file to write: `-o FILE`",
     "--store": "name the store to fetch from: {choices}",
     "--rubric": "name a rubric (`baton rubrics list`), and the files with labels",

@@ -45,7 +45,7 @@ LastFailed = Annotated[Flag, Parameter(name=["--lf", "--last-failed"])]
 
 OUT = STORED
 
-# Classes of options have no comparison, no `repr`, and are not frozen: a dataclass compiles each of
+# Option classes have no comparison and no `repr`, and are not frozen: a dataclass compiles each of
 # these methods when it is defined, together 3 ms of every start. No command changes its options.
 
 

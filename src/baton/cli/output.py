@@ -32,7 +32,7 @@ UNDELIVERED = 3
 
 @contextmanager
 def readers_may_leave() -> Iterator[None]:
-    """Let the reader of standard output stop (``| head``) without an effect on the verdict."""
+    """Ignore a closed standard output (``| head``): it does not change the verdict."""
     try:
         with naming("standard output"):
             yield

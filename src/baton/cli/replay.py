@@ -75,7 +75,8 @@ def replay_command(
     form
         What is played: the `decision` of the sender, once more; the receiver with the same prompt
         (`child`); the sender with the recorded result (`integration`); or all messages of a
-        recording (`conversation`). A case says it itself; for recordings it is the decision.
+        recording (`conversation`). Cases state it themselves; for recordings the default is
+        `decision`.
     changes
         Also play with a changed text of the agents: NAME=FILE, as in agent:desk=new.md; NAME is one
         of `baton components`, and of examples FILE may be cases.yaml:id1,id2. May be given several

@@ -433,7 +433,7 @@ def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
 
 @contextmanager
 def needs_server() -> Iterator[None]:
-    """Say what to install if a library of the server is missing, and do not wait for a database."""
+    """Explain what to install if a library is missing, and do not wait for a database."""
     try:
         from baton.server.database import Unavailable
     except ModuleNotFoundError as missing:

@@ -81,14 +81,14 @@ TABLE = {
     ),
     "convert": Verb(
         "score",
-        "Convert a dataset to another dialect, and list losses.",
+        "Convert a dataset to another dialect, and list what is lost.",
         (
             Example(
                 "baton convert examples/adk/cases.yaml --to adk -o desk.evalset.json",
                 "for `adk eval`",
                 0,
             ),
-            Example("baton convert desk.evalset.json --to baton -o cases.yaml", "the way back"),
+            Example("baton convert desk.evalset.json --to baton -o cases.yaml", "converts it back"),
         ),
     ),
     "check": Verb(
@@ -107,7 +107,9 @@ TABLE = {
         "score",
         "Score recorded traces, with or without a dataset.",
         (
-            Example(f"baton score {_DESK}/refund.sse", "by what the recording proves", 0),
+            Example(
+                f"baton score {_DESK}/refund.sse", "without cases: what the recording proves", 0
+            ),
             Example(
                 f"baton score {_DESK}/refund.sse -d examples/adk/cases.yaml:refund",
                 "against a case",
@@ -143,7 +145,7 @@ TABLE = {
         (
             Example(
                 "baton improve app.py:desk cases.yaml --judge openai:gpt-5-mini",
-                "whichever agents failures point to",
+                "improves the agents that the failures point to",
             ),
             Example(
                 "baton improve --from .baton/improvements/FOLDER --apply",
@@ -240,7 +242,7 @@ TABLE = {
             Example("baton issues examples/claude/scope_bleed", "of recordings", 0),
             Example(
                 "baton issues --investigate 3f2a --judge openai:gpt-4o-mini",
-                "what goes wrong, and what would end it",
+                "what goes wrong, and how to fix it",
             ),
         ),
     ),
@@ -276,7 +278,7 @@ TABLE = {
         "live",
         "Fetch traces from Phoenix or Langfuse into a file.",
         (
-            Example("baton pull phoenix --project default --since 2026-01-31", "from a day on"),
+            Example("baton pull phoenix --project default --since 2026-01-31", "since a date"),
             Example("baton pull langfuse --session s-42 -o runs.jsonl", "one session"),
         ),
     ),
@@ -319,7 +321,9 @@ TABLE = {
         "Label the dispatches of an evaluation, to compare judges with.",
         (
             Example("baton label", "the newest evaluation"),
-            Example("baton label --rubric dispatch_correctness --by kim", "of several people"),
+            Example(
+                "baton label --rubric dispatch_correctness --by kim", "if several people label"
+            ),
         ),
     ),
     "calibrate": Verb(
@@ -380,7 +384,7 @@ BELOW = {
     "rubrics examples": (
         Example(
             "baton rubrics examples dispatch_correctness labels.jsonl .baton/evaluations/MINE",
-            "labels against the judge",
+            "from labels that contradict the judge",
         ),
     ),
     "rubrics test": (
@@ -411,22 +415,22 @@ BELOW = {
     ),
     "serve keys": (
         Example("baton serve keys create ci --right run", "a key that starts evaluations"),
-        Example("baton serve keys list", "who has which"),
+        Example("baton serve keys list", "all keys with their rights"),
     ),
     "serve keys create": (
-        Example("baton serve keys create support-agents", "to send spans with"),
+        Example("baton serve keys create support-agents", "a key for sending spans"),
         Example("baton serve keys create kim --right read --right review", "for a person"),
     ),
     "serve keys list": (
         Example("baton serve keys list", "all"),
-        Example("baton serve keys list server.yaml --project support", "those of a project"),
+        Example("baton serve keys list server.yaml --project support", "the keys of one project"),
     ),
     "serve keys revoke": (
         Example("baton serve keys revoke kim", "of the project `default`"),
         Example("baton serve keys revoke ci server.yaml --project support", "of another one"),
     ),
     "serve reread": (
-        Example("baton serve reread", "all that could not be read"),
+        Example("baton serve reread", "everything that could not be read"),
         Example("baton serve reread server.yaml --project support", "of one project"),
     ),
 }

@@ -120,7 +120,7 @@ class EvaluatorTraits(ABC):
 
     @property
     def checks(self) -> frozenset[str] | None:
-        """Which things a case can state it checks (``response``), or ``None`` if unknown."""
+        """The parts of a case that it checks (``response``), or ``None`` if unknown."""
         return None
 
     @property
@@ -617,9 +617,9 @@ class DispatchDetails(FindingDetails, kw_only=True):
 
 
 _BY_ORDER = (
-    "no dispatch to judge but {} known only from the order of runs: record what models are given, "
-    "or set `order: true`; for events of ADK, definitions of the workflow with its `sub_agents` "
-    "(`agents`) also supply it"
+    "no dispatch to judge except {} known only from the order of runs: record the inputs of "
+    "models, or set `order: true`; for events of ADK, definitions of the workflow with its "
+    "`sub_agents` (`agents`) also help"
 )
 
 

@@ -41,7 +41,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     def check(self) -> None:
         """Check that there is something to look for."""
         if not self.value:
-            raise ValueError("`value` is empty, which says nothing")
+            raise ValueError("`value` is empty, so it checks nothing")
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002
         """Select the last turn that was played."""
@@ -62,7 +62,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Return one score for the trace."""
         wrong = [row for row in turns if row.score < 1]
-        text = reason(turns, wrong, "the answer is as it has to be")
+        text = reason(turns, wrong, "the answer meets the check")
         details = answer_details(turns, 1.0)
         return [self.scored(turns[0].score, text, details, evidence(wrong))]
 

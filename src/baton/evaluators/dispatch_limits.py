@@ -145,7 +145,7 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         figures = [m.figure for m in over or _largest(measures)]
         score = weigh(self, figures, doubt, details, evidence)
         if score.status == "passed" and unseen:
-            score.reason += f"; what {counted(len(unseen), 'run')} did inside is not recorded"
+            score.reason += f"; the steps of {counted(len(unseen), 'run')} are not recorded"
         return score
 
     def _unseen_calls(self, trace: Trace) -> str | None:
@@ -159,8 +159,8 @@ class DispatchLimits(TraceEvaluator, frozen=True, kw_only=True):
         if all(known(trace, run, "steps.refused") for run in seen):
             return None
         return (
-            "calls that were refused are not recorded, and may be beyond the limit: record what "
-            "models answer, or set `count_refused: false`"
+            "refused calls are not recorded, and may exceed the limit: record the answers of "
+            "models, or set `count_refused: false`"
         )
 
 
@@ -193,7 +193,7 @@ def _of_turn(
         widest = max((len(ids) for ids in groups.values()), default=0)
         beyond = [id_ for ids in groups.values() for id_ in ids[limit:]]
         if len(issued) > limit and not all(known(trace, d, "group") for d in issued):
-            supply = "which dispatches were made together is not recorded"
+            supply = "it is not recorded which dispatches were made together"
             unknown = unknown or f"{place}{supply}"
         words = f"{place}{counted(widest, 'dispatch')} at once"
         yield Measure("max_fan_out", limit, widest, words, beyond, unknown)
@@ -208,7 +208,7 @@ def _of_turn(
 def _context_tokens(
     turn: Turn, place: str, limit: int, not_recorded: str | None, context: EvalContext
 ) -> Measure:
-    """Measure the run with the largest mean request, as sources record only token sums."""
+    """Measure the run with the largest mean request, because sources only record token sums."""
     largest, words, beyond = 0, f"{place}no agent got work", []
     for run in turn.runs:
         if not run.started_by:
@@ -216,7 +216,7 @@ def _context_tokens(
         name, usage = _name(run, context), run.usage
         if usage is None or usage.input_tokens is None or not usage.complete:
             supply = "record the tokens of model requests"
-            not_recorded = not_recorded or f"{place}what `{name}` read is not recorded: {supply}"
+            not_recorded = not_recorded or f"{place}the input of `{name}` is not recorded: {supply}"
         if usage is None or usage.input_tokens is None:
             continue
         cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)

@@ -252,11 +252,11 @@ def _unsure(
     renames = context.agent_names
     hidden = [d for d in turn.dispatches if d.id not in looked_at]
     if any(renames.get(d.to_agent, d.to_agent) == expected.to for d in hidden):
-        return "one is known from the order of runs alone: record the agents' calls and spans"
+        return "one is only known from the order of runs: record the agents' calls and spans"
     for run in turn.runs[1:]:
         names = [renames.get(name, name) for name in run_names(trace, run)]
         if expected.to in names and not run.started_by:
-            return f"what started `{expected.to}` is not recorded: record the agents' calls"
+            return f"it is not recorded what started `{expected.to}`: record the agents' calls"
     return None
 
 

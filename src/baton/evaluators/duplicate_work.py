@@ -13,7 +13,7 @@ class DuplicateWork(DispatchEvaluator, frozen=True, kw_only=True):
     """Fails a dispatch that repeats another agent's work or its caller's own calls."""
 
     type = "duplicate_work"
-    summary = "whether an agent did work that another agent or its caller had done already"
+    summary = "whether an agent did work that another agent or its caller had already done"
 
     def answer(
         self,

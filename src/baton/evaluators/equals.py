@@ -48,7 +48,7 @@ class Equals(TurnEvaluator[list[Row]], frozen=True, kw_only=True):
 
     @property
     def checks(self) -> frozenset[str]:  # type: ignore[override]
-        """What it checks in a case: nothing, if an option states the expected answer."""
+        """The parts of a case that it checks: none if an option states the expected answer."""
         return frozenset({"response", "structured"} if self.value is None else ())
 
     def which(self, case: Case | None) -> Which:  # noqa: ARG002

@@ -35,7 +35,10 @@ class GuardDecisions(TraceEvaluator, frozen=True, kw_only=True):
         tuple[Action, ...], FROM_CASES, describe("The actions of broken rules that count.")
     ] = ("block", "ask", "redact", "warn")
     guarded: Annotated[
-        bool, describe("A guard is known to be running, so no decision means that all passed.")
+        bool,
+        describe(
+            "Whether a guard is known to run, so that no decision means that everything passed."
+        ),
     ] = False
 
     def score(self, whole: WholeTrace) -> Score | Unscored:

@@ -31,12 +31,12 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
     details = LoopDetails
 
     rounds: Annotated[
-        Times, describe("How many rounds of control over the same agents are a loop.")
+        Times, describe("How often control has to go round the same agents to count as a loop.")
     ] = 3
     dispatches: Annotated[
-        Times, describe("How many dispatches of the same message are a loop.")
+        Times, describe("How many dispatches with the same message count as a loop.")
     ] = 3
-    calls: Annotated[Times, describe("How many equal tool calls in a row are a loop.")] = 3
+    calls: Annotated[Times, describe("How many equal tool calls in a row count as a loop.")] = 3
     ignore_tools: Annotated[
         tuple[str, ...], FROM_CASES, describe("Tools that may be called repeatedly.")
     ] = ()
@@ -77,7 +77,7 @@ class HandoffLoops(TraceEvaluator, frozen=True, kw_only=True):
         if not unseen:
             clear = "no loop"
         else:
-            clear = f"no loop; what {unseen} of {len(runs)} runs did inside is not recorded"
+            clear = f"no loop; the steps of {unseen} of {len(runs)} runs are not recorded"
         return doubt or self.scored(1.0, clear)
 
 

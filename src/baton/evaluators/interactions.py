@@ -84,7 +84,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     """Aligns the stated visits of turns with the actual runs, both in order."""
 
     type = "interactions"
-    summary = "which agents ran, which agent started them, and what they said"
+    summary = "which agents ran, which agents started them, and what they said"
     details = InteractionsDetails
 
     match: Annotated[
@@ -99,8 +99,8 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     reworded: Annotated[
         Literal["failed", "unknown"],
         describe(
-            "The verdict on a message that was not said in these words; `unknown` leaves it to a "
-            "judge, if the agent said anything at all."
+            "The verdict if the agent did not use these words; `unknown` leaves it to a judge, if "
+            "the agent said anything at all."
         ),
     ] = "failed"
     dependencies: Annotated[
@@ -112,7 +112,7 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
     order: Annotated[
         bool,
         describe(
-            "Whether to also check which agent started which where only the order of runs shows it."
+            "Whether to also check which agent started which if only the order of runs shows it."
         ),
     ] = False
     allow_extra: Annotated[bool, describe("Whether runs that no visit names are allowed.")] = True
@@ -267,14 +267,14 @@ class _Table:
         return Seen(visit, None, None, problem)
 
     def unsure(self, places: list[Place | None]) -> str:
-        """Return what would have to be known to settle the first uncertain visit."""
+        """Return which missing data would settle the first uncertain visit."""
         for number, (visit, place) in enumerate(zip(self._visits, places, strict=True)):
             fit = self.fit(number, place) if place is not None else None
             if fit is not None and fit.met is Sure.MAYBE:
-                nameless = f"a run whose agent is not recorded may be that of `{visit.agent}`"
+                nameless = f"a run without a recorded agent may belong to `{visit.agent}`"
                 return nameless if fit.agent is Sure.MAYBE else fit.problem
             if place is None and self._run_with_more(number) is not None:
-                return f"not all that `{visit.agent}` said was recorded; record its answers"
+                return f"not everything that `{visit.agent}` said was recorded; record its answers"
         return "the order of visits is not known"
 
 

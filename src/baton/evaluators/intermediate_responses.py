@@ -96,12 +96,12 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
     """Looks for every visit of the turns that state some."""
 
     type = "intermediate_responses"
-    summary = "whether agents before the final answer said what is expected of them"
+    summary = "whether agents gave the expected texts before the final answer"
     details = VisitsDetails
 
-    match: Annotated[Match, describe("How a text is compared with what an agent said.")] = (
-        "contains"
-    )
+    match: Annotated[
+        Match, describe("How an expected text is compared with the texts of an agent.")
+    ] = "contains"
     match_threshold: Annotated[
         float,
         msgspec.Meta(ge=0, le=1),
@@ -169,7 +169,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             for voice in voices
             if not voice.names
         ):
-            unsure = f"a run whose agent is not recorded may be that of `{visit.agent}`"
+            unsure = f"a run without a recorded agent may belong to `{visit.agent}`"
         lacking = [
             text for text in visit.says or [] if not any(self._fits([text], v.texts) for v in own)
         ]

@@ -104,7 +104,7 @@ class Judged(EvaluatorTraits):
 
     @property
     def scorer(self) -> Scorer:
-        """What makes its scores."""
+        """The type of what makes its scores."""
         return Scorer(self.name, msgspec.structs.replace(self.rubric, version=self.version))
 
     @property

@@ -270,7 +270,7 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
         message = f"`{options.rubric}` asks no judge"
         raise InputError(Problem(path="config.rubric", message=message))
     if options.options.get("judge", {}).get("model") is not None:
-        message = "the models of a panel stand under `models`"
+        message = "the models of a panel belong under `models`"
         raise InputError(Problem(path="config.options.judge.model", message=message))
     alias = entry.asked_as(options.rubric)
     own = {"model": model} if isinstance(model, str) else model

@@ -111,7 +111,9 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
         for name in ("contains", "all_of", "any_of", "regex"):
             wanted = getattr(self, name)
             if wanted is not None and not (wanted and all(wanted)):
-                raise ValueError(f"`{name}` is empty or holds an empty text, which says nothing")
+                raise ValueError(
+                    f"`{name}` is empty or contains an empty text, so it checks nothing"
+                )
         _ = self._rules  # raises InputError for an invalid pattern or schema
         if self.match == "rouge1":
             require_rouge()
@@ -198,4 +200,4 @@ def _advice(left_out: dict[str, Any]) -> str:
     caller = f"`{left_out['from']}`" if left_out["from"] else "the program"
     texts = ", ".join(repr(quote(text, 60)) for text in left_out["texts"])
     dispatch = f"{left_out['dispatch']}: `{left_out['to']}`"
-    return f"{dispatch} returned {texts}; look at what {caller} made of it"
+    return f"{dispatch} returned {texts}; check how {caller} used it"

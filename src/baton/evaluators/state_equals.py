@@ -50,7 +50,7 @@ class StateEquals(TraceEvaluator, frozen=True, kw_only=True):
 
     @property
     def checks(self) -> frozenset[str]:  # type: ignore[override]
-        """What it checks in a case: nothing, if an option states the expected answer."""
+        """The parts of a case that it checks: none if an option states the expected answer."""
         return frozenset({"final_state"} if self.value is None else ())
 
     def score(self, whole: WholeTrace) -> Score | Unscored:

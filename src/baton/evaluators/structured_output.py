@@ -273,7 +273,7 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
 
 _SHOWN = 3
 _NOT_RECORDED = (
-    "the source does not tell structured output, and the answer is not a JSON object; "
+    "the source does not record structured output, and the answer is not a JSON object; "
     "record the structured output, or have the agent answer in JSON alone"
 )
 

@@ -56,7 +56,7 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
     def check(self) -> None:
         """Check that a tool is named and that the limits leave room."""
         if not self.tool:
-            raise ValueError("`tool` is empty, which says nothing")
+            raise ValueError("`tool` is empty, so it checks nothing")
         if self.max_calls is not None and _least(self.min_calls, self.max_calls) > self.max_calls:
             raise ValueError("`max_calls` is less than `min_calls`")
 

@@ -290,7 +290,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         if self.mode == "single_tool" and not self.tool:
             raise ValueError("`mode` single_tool needs `tool`, the name of the tool")
         if self.mode != "single_tool" and self.tool is not None:
-            raise ValueError(f"`tool` goes with mode single_tool, not with {self.mode}")
+            raise ValueError(f"`tool` is only for the mode single_tool, not for {self.mode}")
 
     @cached_property
     def _call_rules(self) -> CallRules:
@@ -443,7 +443,7 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         beyond = {tool: agent for turn in bad for tool, agent in turn.elsewhere.items()}
         if beyond:
             fix = "; ".join(
-                f"`{agent}`, whose calls are not looked at, called `{tool}`: set `agents: all`"
+                f"`{agent}`, whose calls are not compared, called `{tool}`: set `agents: all`"
                 for tool, agent in beyond.items()
             )
         details = CallDetails(turns=[turn_details(turn) for turn in turns], fix=fix)

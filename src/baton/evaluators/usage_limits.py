@@ -175,7 +175,7 @@ def share(actual: float, limit: float) -> float:
         ValueError: the figure or the limit is not a number (nan).
     """
     if actual != actual or limit != limit:  # noqa: PLR0124 - only nan differs from itself
-        raise ValueError(f"{actual} cannot be held against a limit of {limit}")
+        raise ValueError(f"{actual} cannot be compared with a limit of {limit}")
     whole = isinstance(actual, int) and isinstance(limit, int)
     if actual <= limit or (not whole and actual <= limit * (1 + 1e-9)):
         return 1.0
@@ -230,7 +230,7 @@ def dispatch_costs(
         name = context.agent_names.get(dispatch.to_agent, dispatch.to_agent)
         cost, missing = _cost(trace, [dispatch])
         if missing and not_recorded is None:
-            not_recorded = f"{place}what `{name}` cost is not known: {_SUPPLY_COSTS}"
+            not_recorded = f"{place}the cost of `{name}` is unknown: {_SUPPLY_COSTS}"
         if cost > limit:
             beyond += [dispatch.id, *dispatch.runs]
         if cost >= dearest:
@@ -246,7 +246,7 @@ def agent_costs(trace: Trace, limits: Mapping[str, float], context: EvalContext)
     for agent, limit in limits.items():
         to_agent = [d for d in issued if agent in (d.to_agent, context.agent_names.get(d.to_agent))]
         cost, missing = _cost(trace, to_agent)
-        not_recorded = f"what `{agent}` cost is not known: {_SUPPLY_COSTS}" if missing else None
+        not_recorded = f"the cost of `{agent}` is unknown: {_SUPPLY_COSTS}" if missing else None
         if hidden:
             not_recorded = "not all dispatches are recorded: record the agents' calls and spans"
         costs.append(

@@ -105,7 +105,7 @@ def edited(text: str, edits: Sequence[Edit]) -> str:
             continue
         times = new.count(edit.find)
         if times != 1:
-            raise InputError(f"the text has `{edit.find[:80]}` {times} times, and not once")
+            raise InputError(f"the text has `{edit.find[:80]}` {times} times, not exactly once")
         new = new.replace(edit.find, edit.replace)
     if new == text:
         raise InputError("nothing is changed")
@@ -206,7 +206,7 @@ def playable(fix: Fix) -> str | None:
     if fix.text is None:
         return f"it changes {FIX_KINDS[fix.kind]}, and no text that could be played"
     if fix.text.startswith(TOOLS):
-        return "it changes which tools an agent has; change them, and compare two evaluations"
+        return "it changes the tools of an agent; change them, and compare two evaluations"
     return "; ".join(fix.faults) or None
 
 

@@ -20,10 +20,10 @@ from baton.stats.tfidf import fit, words
 from .signature import mask
 
 LEAST = 3
-"""The least members of a group: two similar ones may be chance."""
+"""The minimum number of members of a group: two similar ones may be chance."""
 _ALIKE = 0.12
-"""The least similarity of groups with the same meaning: the mean cosine of their texts. Wordings of
-one complaint (`It is rude to the customer`, `The tone is impolite and dismissive`) have 0.10 to
+"""The minimum similarity of groups with the same meaning: the mean cosine of their texts. Wordings
+of one complaint (`It is rude to the customer`, `The tone is impolite and dismissive`) have 0.10 to
 0.40 between them, complaints about different things 0.00 to 0.05. From 0.15 on, wordings of one
 complaint fall apart; with 0.05, texts that share a common word come together. 0.12 gives more
 nearly the same groups from samples of the texts than 0.1 (`benchmarks/feed.py stability`).
@@ -36,7 +36,7 @@ similar two existing groups have to be before they are merged. With one limit fo
 it would split and merge with every few failures.
 """
 _ALL_PAIRS = 2_000
-"""The most texts for comparing all pairs: 32 MB of similarities."""
+"""The maximum number of texts for comparing all pairs: 32 MB of similarities."""
 _UNITS = 4_000
 """The most groups and single texts for comparing all pairs after HDBSCAN; with more, single texts
 are only compared with groups.

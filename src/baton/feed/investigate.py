@@ -125,7 +125,7 @@ async def investigate(
             break
         query = (answer["action"], answer["about"], answer["start"])
         if query in done:
-            brought = "that was asked before: the answer stands above"
+            brought = "this is a repetition: the answer is above"
         elif query[0] == "conclude":
             brought = "`conclude` needs a `conclusion`"
         else:
@@ -181,7 +181,7 @@ async def _condensed(
     whole = lookup.line(about).text
     if len(whole) - start <= LONG:
         return brought
-    pieces = f"`start` {start + LONG} goes on; it has {len(whole)} characters"
+    pieces = f"`start` {start + LONG} continues; it has {len(whole)} characters"
     if condense is None or start > 0:
         return f"{brought}\n⟨{pieces}⟩"
     schema = {

@@ -33,32 +33,31 @@ STATES: dict[State, str] = {
     "regressed": "it was fixed and occurred again",
 }
 MEMBERS = 200
-"""The most members that are kept of an issue: enough to choose cases from."""
+"""The maximum number of members of an issue that are kept: enough to choose cases from."""
 TEXTS = 10_000
-"""The most members that are kept if only an evaluator states the fault: their reasons are
-grouped.
+"""The same if only an evaluator states the fault: the reasons of its members are grouped.
 """
 MANY = 30
 """The number of members from which an issue may be several: their sentences are grouped, too."""
 _KEPT_LETTERS, _KEPT_IDS = 2_000, 100
-"""The most characters that are kept of a member's text and evidence: a quoted answer may have a
+"""The maximum length of a member's text and evidence in characters: a quoted answer may have a
 megabyte, and 10,000 members are kept.
 """
 SIGNATURES = 10_000
-"""The most signatures of one fault. Nobody reads a list of thousands, and an agent that invents a
-tool for each call (`search_berlin`, `search_rome`, ...) would fill the memory. Beyond it, issues
-are no longer distinguished by what the fault is about, and if they are still too many, nor by
-agents.
+"""The maximum number of signatures of one fault. Nobody reads a list of thousands, and an agent
+that invents a tool for each call (`search_berlin`, `search_rome`, ...) would fill the memory.
+Beyond it, issues are no longer distinguished by what the fault is about, and if they are still too
+many, nor by agents.
 """
 KEPT_MEMBERS = 50_000
-"""The most members of all issues together, of 600 bytes to 3 kB each. Beyond it fewer are kept per
-issue.
+"""The maximum number of members of all issues together, of 600 bytes to 3 kB each. Beyond it fewer
+are kept per issue.
 """
 _FEWEST_MEMBERS = 25
 EDGES = 10_000
-"""The most edges whose dispatches are counted; the rates of others are unknown."""
+"""The maximum number of edges whose dispatches are counted; the rates of others are unknown."""
 NAMES = 50
-"""The most versions and models of a receiver that have a rate."""
+"""The maximum number of versions and models of a receiver that have a rate."""
 MINUTES = 100_000
 """The most counts per five minutes and signature that are kept: a week with 100 failures in five
 minutes, a year with one. Bursts are searched in the newest.
@@ -69,9 +68,9 @@ _BURST_SECONDS = 300.0
 """An outage hits all agents within minutes. Of 23,624 runs that were judged in production, 88 % of
 one "failure mode" was an outage that hit 15 agents at once."""
 _BURST_AGENTS = 3
-"""The least agents that fail at once to call it infrastructure: two may share a tool."""
+"""The minimum number of agents that fail at once in an outage: two may share a tool."""
 _BY_CHANCE = 3.0
-"""The least ratio to the usual share of failed dispatches in those minutes, by the intervals."""
+"""The minimum ratio to the usual share of failed dispatches in those minutes, by the intervals."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -199,18 +198,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         for fault in self.together:
             yield (
                 f"`{fault}` has more than {SIGNATURES:,} different issues: those between the same "
-                "agents, or all of them, are put together"
+                "agents, or all of them, are merged"
             )
         if self.members is not None:
-            yield f"at most {self.members:,} failures are kept of an issue, as there are so many"
+            yield f"at most {self.members:,} failures of an issue are kept, as there are so many"
         if self.edges:
             yield (
-                f"dispatches are counted of {EDGES:,} pairs of agents; the rates of issues between "
-                "others are not known"
+                f"dispatches are counted for {EDGES:,} pairs of agents; the rates of issues "
+                "between others are unknown"
             )
         if self.bursts_since is not None:
             since = datetime.fromtimestamp(self.bursts_since, UTC)
-            yield f"bursts over many agents are looked for from {since:%Y-%m-%d %H:%M} UTC on"
+            yield f"bursts over many agents are searched from {since:%Y-%m-%d %H:%M} UTC on"
 
 
 _Key = TypeVar("_Key", bound=Hashable)

@@ -26,21 +26,20 @@ _MOST = 12_000
 """The most characters of an answer: some 3,000 tokens, so that 30 of them fit into any model."""
 _HITS = 20
 _COMPARED = 1_000
-"""The most steps of a run that are compared with its twin: the time is quadratic."""
+"""The maximum number of steps of a run that are compared with its twin: the time is quadratic."""
 _SHORTEST = 8
-"""The least length of a quote, unless the text is shorter: `a` is in every record."""
+"""The minimum length of a quote, unless the text is shorter: `a` is in every record."""
 
 TOOLS: dict[str, str] = {
     "list": "the members of the issue, and the passing runs with the same input; `about` is empty",
     "read_run": "the steps of a run, a line each; `about` is a run (m1.r2), or a member (m1) for "
-    "all that happened in it",
-    "read_step": "all of one step; `about` is its label (m1.s4), `start` where to go on in it",
-    "children": "the runs that a run set to work, with what they were asked and what came back; "
-    "`about` is a run",
+    "everything that happened in it",
+    "read_step": "all of one step; `about` is its label (m1.s4), `start` is where to continue",
+    "children": "the runs that a run started, with their prompts and results; `about` is a run",
     "search": "steps that contain a text; `about` is the text",
     "diff": "a member beside the passing run with the same input; `about` is the member (m1)",
-    "catalogue": "the agents, their tools, and the texts that may be changed; `about` is empty, or "
-    "the name of a text (agent:desk) to read all of it",
+    "catalogue": "the agents, their tools, and the texts that may be changed; `about` is empty, "
+    "or the name of a text (agent:desk) to read in full",
     "earlier": "other issues that were investigated; `about` is empty",
 }
 
@@ -219,7 +218,7 @@ class Lookup:
             if each.from_run == run.id and each.kind != "return"
         ]
         if not made:
-            return f"{about.strip()} set no run to work"
+            return f"{about.strip()} started no run"
         return _ends([self._child(name, trace, each) for each in made])
 
     def _child(self, name: str, trace: Trace, made: Dispatch) -> str:
@@ -242,7 +241,7 @@ class Lookup:
                 begin = max(0, at - 80)
                 matches.append(f"{label}, {line.who}: {line.text[begin : at + _LINE]}")
         more = f"\n{len(matches) - _HITS} more" if len(matches) > _HITS else ""
-        return "\n".join(matches[:_HITS])[:_MOST] + more if matches else "it stands nowhere"
+        return "\n".join(matches[:_HITS])[:_MOST] + more if matches else "no step contains it"
 
     def _diff(self, about: str) -> str:
         name = about.strip()

@@ -22,7 +22,7 @@ DIMENSIONS: dict[Dimension, str] = {
     "factual_grounding": "what agents state is shown by their steps",
     "privacy_and_safety": "nothing private, secret or harmful is used or said",
     "instruction_adherence": "agents do what their instructions and the request say",
-    "optimal_plan_execution": "the work goes to whom it should, with no step too many or too few",
+    "optimal_plan_execution": "the work goes to the right agents, with no step too many or too few",
 }
 FixKind = Literal[
     "supervisor_prompt",
@@ -37,19 +37,21 @@ FixKind = Literal[
 ]
 FIX_KINDS: dict[FixKind, str] = {
     "supervisor_prompt": "the instructions of the agent that hands work on",
-    "agent_description": "what other agents read of the agent that gets work",
+    "agent_description": "the description of the agent that gets work, which other agents read",
     "sub_agent_prompt": "the instructions of the agent that gets work",
-    "tool_list": "which tools an agent has",
-    "tool_schema": "what models read of a tool",
-    "context_filter": "what of the conversation a receiver is given",
+    "tool_list": "the list of an agent's tools",
+    "tool_schema": "the definition of a tool, which models read",
+    "context_filter": "the part of the conversation that a receiver gets",
     "limit_or_guard": "a limit, or a rule of a policy that is enforced while agents run",
     "infrastructure": "a model, a server or the network",
-    "wrong_case": "the case or the evaluator that fails, and not the agents",
+    "wrong_case": "the failing case or evaluator, and not the agents",
 }
 
 
 FEWEST = 3
-"""The least failing members, and passing neighbours, of a proof: two may be chance."""
+"""The minimum number of failing members, and of passing neighbours, for a proof: two may be
+chance.
+"""
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,9 +160,9 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Ending = Literal["concluded", "out of steps", "over budget", "no answer"]
 ENDINGS: dict[Ending, str] = {
     "concluded": "the model came to a conclusion",
-    "out of steps": "the model had no step left to look at more, and concluded when it was told to",
+    "out of steps": "the model had used all its steps, and had to conclude",
     "over budget": "the limit of the cost was reached",
-    "no answer": "the model gave no answer that could be used",
+    "no answer": "the model gave no usable answer",
 }
 
 

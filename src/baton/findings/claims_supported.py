@@ -202,7 +202,7 @@ def _answered(run: AgentRun, told: list[Told]) -> Answer:
     ]
     sure = [each for each in told if each.verdict != "untold"]
     if not sure:
-        return NotRecorded(says=f"can't tell whether it did what it says: {told[0].why}")
+        return NotRecorded(says=f"can't tell whether its claim is true: {told[0].why}")
     if not faults:
         names = ", ".join(dict.fromkeys(each.claim.what for each in sure))
         return Clear(says=f"calls support what it says: {names}", details={"claims": rows})
@@ -271,7 +271,7 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
     if _may_be_meant_otherwise(at, claim, scope):
         return Told(claim, "untold", "it may refer to its answer, or to a dispatch", [])
     if _was_told(at, claim.what) or _speaks_for_another(at):
-        return Told(claim, "untold", "somebody else may have done it", [])
+        return Told(claim, "untold", "another agent or a person may have done it", [])
     if not claim.by_me and not _asks_for(at, claim.what):
         return Told(claim, "untold", "it may refer to an earlier state", [])
     failed = [call for call in may if _is_for(call, claim.what)]
@@ -344,7 +344,7 @@ def _tests(at: _At, claim: Claim, scope: _Scope) -> Told:
         re.search(r"\btests?\b", text, re.I) and re.search("pass|green|succe", text, re.I)
         for text in at.heard
     ) or _speaks_for_another(at):
-        return Told(claim, "untold", "somebody else may have run the tests", [])
+        return Told(claim, "untold", "another agent or a person may have run the tests", [])
     return Told(claim, "unsupported", "no call ran tests", [call.id for call in scope.calls[:5]])
 
 
@@ -352,9 +352,9 @@ def _value(at: _At, claim: Claim) -> Told:
     trace, turn, run = at.trace, at.turn, at.run
     calls = list(_calls(trace, turn))
     if not all(_is_complete(trace, call) for call in calls):
-        return Told(claim, "untold", "what calls returned is not recorded in full", [])
+        return Told(claim, "untold", "the results of calls are not fully recorded", [])
     if not (known(trace, run, "input") and known(trace, turn, "input")):
-        return Told(claim, "untold", "what it was asked is not recorded", [])
+        return Told(claim, "untold", "its request is not recorded", [])
     texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
     if not any(call.dispatch is None for call in calls):
         # It may come from instructions, or from a program that replaces tools.
@@ -363,7 +363,7 @@ def _value(at: _At, claim: Claim) -> Told:
         wanted = _folded(claim.value)
         folded: dict[str, str] = index_of(trace).once("folded", dict)
         if any(wanted in _folded_once(text, folded) for text in texts):
-            return Told(claim, "backed", "it was said before", [])
+            return Told(claim, "backed", "it was mentioned before", [])
         return Told(claim, "unsupported", f"nothing in the record says `{claim.value}`", [])
     words = {word for word in _words(claim.value) if len(word) >= _LONG_WORD}
     there = words & set().union(*(_words(text) for text in texts)) if texts else set()
@@ -661,7 +661,7 @@ def _runs_tests(call: ToolCall) -> bool:
     return _may_do(call, "ran") and _TEST_RUN.search(_arguments(call)) is not None
 
 
-# ------------------------------------------------------------------------- what was heard
+# ------------------------------------------------------------------------- inputs of a run
 
 
 def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
@@ -676,7 +676,7 @@ def _heard(trace: Trace, turn: Turn, run: AgentRun) -> Iterator[str]:
             own = run.id in dispatch.runs or callers & set(dispatch.runs)
             yield from _texts((dispatch.prompt, None if own else dispatch.result))
         for each in one.runs:
-            # The run that started it repeats afterwards what it was given.
+            # The run that started it repeats its answer afterwards.
             if each.id in callers:
                 yield from _texts((each.input,))
             elif each.id != run.id:
@@ -712,7 +712,7 @@ def _texts(contents: Iterable[Any]) -> Iterator[str]:
 
 
 def _was_told(at: _At, what: str) -> bool:
-    """Return whether another text may state that it is done, or happens by itself."""
+    """Return whether another text may say that it is done, or that it happens automatically."""
     told = BY_NAME[what].told
     return any(told.search(text) for text in at.heard)
 

@@ -199,8 +199,8 @@ def _of_request(
     facts = [fact for fact in read(request.text).facts if fact.kind in HARD]
     if len(facts) > limits.facts and not is_data:
         return NotRecorded(
-            says=f"the request holds {len(facts)} numbers and names: can't tell which of "
-            "them the receiver needs"
+            says=f"the request holds {len(facts)} numbers and names: can't tell which ones the "
+            "receiver needs"
         )
     others = cache(lambda: _elsewhere(trace, turn, dispatch))
     sent_by = index_of(trace).sent_by.get((turn.id, dispatch.from_agent), ())
@@ -261,7 +261,7 @@ def _of_data(sent: _Sent) -> Answer:
     gone = [fact for fact in facts if not sent.given.holds(fact)]
     wrong = [(fact, "") for fact in gone if misspelt(fact, asked, sent.new) is not None]
     if not wrong:
-        return NotRecorded(says="the request is data, and no words")
+        return NotRecorded(says="the request is data, without words")
     return [_dropped(sent, facts, wrong)]
 
 
@@ -305,8 +305,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     parts = sentences(in_digits(sent.request.text))
     if len(parts) > _SENTENCES:
         return NotRecorded(
-            says=f"the request has {len(parts)} sentences: can't tell which of them the "
-            "receiver needs"
+            says=f"the request has {len(parts)} sentences: can't tell which ones the receiver needs"
         )
     for sentence in parts:
         if is_courtesy(sentence):
@@ -360,12 +359,10 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         names = ", ".join(f"`{fact.text}`" for fact in doubtful[:5])
         return NotRecorded(says=f"can't tell whether the receiver needs {names} of the request")
     if not asked_for:
-        return NotRecorded(
-            says="the request holds no number, name or limit that the prompt is about"
-        )
+        return NotRecorded(says="the request has no number, name or limit that concerns the prompt")
     names = ", ".join(f"`{fact.text}`" for fact in asked_for[:5])
     more = f" and {len(asked_for) - 5} more" if len(asked_for) > 5 else ""
-    return Clear(says=f"what the request names went along: {names}{more}")
+    return Clear(says=f"the prompt carries what the request names: {names}{more}")
 
 
 def _substituted(sent: _Sent) -> list[tuple[Fact, str]]:
@@ -1477,7 +1474,7 @@ def _request(trace: Trace, turn: Turn, dispatch: Dispatch) -> Piece | NotRecorde
     )
     # A transfer back to the router brings a result or a refusal, not the router's own request.
     if by is not None and dispatch.to_agent == by.from_agent:
-        return NotRecorded(says="the work goes back to the agent it came from")
+        return NotRecorded(says="the work returns to the agent it came from")
     if by is not None and by.kind == "delegate" and by.prompt is not None:
         return Piece(by.id, plain_text(by.prompt))
     if turn.input is None or not known(trace, turn, "input"):
@@ -1504,8 +1501,8 @@ def _given(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     if runs and all(recorded):
         return given, ""
     return given, (
-        f"what came along with the {dispatch.kind} was not recorded: the receiver may have seen "
-        "the whole conversation; record the messages given to models"
+        f"the context of the {dispatch.kind} was not recorded: the receiver may have seen the "
+        "whole conversation; record the messages given to models"
     )
 
 
@@ -1595,11 +1592,11 @@ def _of_output(
     arrived = [fact.text for fact in facts if given.holds(fact)]
     if arrived:
         names = ", ".join(f"`{text}`" for text in arrived[:5])
-        return Clear(says=f"`{dispatch.to_agent}` had what `{run.agent}` found out: {names}")
+        return Clear(says=f"`{dispatch.to_agent}` had the findings of `{run.agent}`: {names}")
     names = ", ".join(f"`{fact.text}`" for fact in facts[:5])
     return Finding(
         kind="output_not_carried",
-        says=f"nothing that `{run.agent}` found out ({names}) reached `{dispatch.to_agent}`",
+        says=f"none of the findings of `{run.agent}` ({names}) reached `{dispatch.to_agent}`",
         evidence=[Evidence(ids=[run.id, dispatch.id], quote=plain_text(run.output)[:120])],
         details={"dropped": [fact.text for fact in facts]},
     )

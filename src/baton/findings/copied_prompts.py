@@ -21,7 +21,7 @@ _MOST_WORDS = 300
 # benchmarks/accuracy, copies with something cut out have at least 0.95 and 0.7.
 COPIED = 0.9
 KEPT = 0.6
-# Fewer words in a row can be the same by chance.
+# Shorter runs of words can be equal by chance.
 _IN_A_ROW = 2
 # The number of characters that are searched for a number's limit: "must not cost more than 80 EUR".
 _NEAR = 40

@@ -125,11 +125,11 @@ def completed(
     status = dispatch.status
     if not known(trace, dispatch, "status") or status == "unknown":
         return NotRecorded(
-            says=f"how the dispatch to {name} ended is not recorded: record the agents' calls "
+            says=f"the end of the dispatch to {name} is not recorded: record the agents' calls "
             "with their answers"
         )
     if status == "waiting":
-        return NotRecorded(says=f"{name} is still to answer: record the conversation to its end")
+        return NotRecorded(says=f"{name} has not answered yet: record the conversation to its end")
     runs = receivers_of(trace, dispatch)
     if status in ("failed", "refused"):
         return [_ended_badly(trace, dispatch, runs, name)]
@@ -160,7 +160,7 @@ def _unanswered(trace: Trace, turn: Turn, dispatch: Dispatch, name: str) -> Answ
     # recording just stopped too early for the answer.
     if dispatch.mode == "background" and turn is trace.turns[-1]:
         return NotRecorded(
-            says=f"{name} was at work when the recording ends: record what came later"
+            says=f"{name} was still at work when the recording ends: record what came later"
         )
     if dispatch.kind == "delegate":
         return [_finding(trace, dispatch, "unanswered", f"{name} gave no answer")]
@@ -183,13 +183,11 @@ def _answered(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], name: 
     result = dispatch.result
     if not known(trace, dispatch, "result"):
         return NotRecorded(
-            says=f"what {name} answered is not recorded: record results of tool calls"
+            says=f"the answer of {name} is not recorded: record results of tool calls"
         )
     if _empty(result):
         if any(run.output and not _empty(run.output) for run in runs):
-            return NotRecorded(
-                says=f"{name} spoke, and what of it reached its caller is not recorded"
-            )
+            return NotRecorded(says=f"{name} spoke, but it is not recorded what reached its caller")
         says = f"the answer of {name} is empty"
         return [_finding(trace, dispatch, "empty_answer", says, None, runs)]
     error = error_in(result, dispatch.prompt)
@@ -216,7 +214,7 @@ def _arrived(
     if runs and all(run.status == "waiting" for run in runs):
         return NotRecorded(says=f"{name} waits: record the conversation to its end")
     if runs and all(run.status == "unknown" for run in runs):
-        return NotRecorded(says=f"{name} got control; how it fared is not recorded")
+        return NotRecorded(says=f"{name} got control; it is not recorded how its work ended")
     return Clear(says=f"{name} got control" + (" and completed" if runs else ""))
 
 

@@ -177,7 +177,7 @@ def scope(
     if unseen is not None:
         return NotRecorded(says=unseen)
     if any(verdict is None for _, _, verdict in judged):
-        return NotRecorded(says=f"what `{name}` called its tools with is not recorded in full")
+        return NotRecorded(says=f"the arguments of `{name}`'s tool calls are not fully recorded")
     return Clear(says=f"`{name}` kept to its tools" if placed else f"`{name}` called no tool")
 
 
@@ -188,7 +188,7 @@ def _not_recorded(trace: Trace, dispatch: Dispatch, name: str) -> str | None:
     if not dispatch.runs:
         return f"{name} was not started"
     if not known(trace, dispatch, "tools_allowed") or dispatch.tools_allowed is None:
-        return f"which tools {name} may use is not recorded: {_supply(trace, dispatch)}"
+        return f"the tools that {name} may use are not recorded: {_supply(trace, dispatch)}"
     return None
 
 
@@ -208,7 +208,7 @@ def _unseen(
 ) -> str | None:
     """Return which calls may be missing. With ``attempts``, refused calls count too."""
     if not all(known(trace, run, "steps.tool_call") for run in runs):
-        return f"what `{name}` called is not recorded: record the calls of its tools"
+        return f"the calls of `{name}` are not recorded: record its tool calls"
     if attempts and not all(known(trace, run, "steps.refused") for run in runs):
         return (
             f"calls of `{name}` that were refused are not recorded: record what its models "
@@ -328,7 +328,7 @@ def _only_offered(
         and name_key(call.name) not in offered | set(map(name_key, run.tools_offered or ()))
     ]
     return found or NotRecorded(
-        says=f"only what `{name}` was offered is recorded, which no agent can exceed: "
+        says=f"only the tools offered to `{name}` are recorded, and no agent can use others: "
         f"{_supply(trace, dispatch)}"
     )
 

@@ -206,11 +206,10 @@ def _by_roster(
             return [_unknown(trace, dispatch, sender, name, others, None)]
     if trace.attributes.get(DEFINED):
         return NotRecorded(
-            says=f"`{name}` is in no definition, and nothing says that there is no such agent: "
-            "complete the definitions"
+            says=f"`{name}` may exist, but no definition names it: complete the definitions"
         )
     return NotRecorded(
-        says=f"unknown whether agent `{name}` exists: give the agents' definitions as `agents:`"
+        says=f"it is unknown whether `{name}` exists: give the agents' definitions as `agents:`"
     )
 
 

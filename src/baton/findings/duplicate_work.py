@@ -1,4 +1,4 @@
-"""Was work done that another agent, or the caller itself, had done already?"""
+"""Was work done that another agent, or the caller itself, had already done?"""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(says="the prompt was not recorded: record the arguments of calls")
     work = _work_of(trace, dispatch)
     if not work.runs and not work.answer:
-        return NotRecorded(says="nothing is recorded of the work: record the agents' spans")
+        return NotRecorded(says="the work is not recorded: record the agents' spans")
     if _is_verifying(work):
-        return Clear(says="the work was to be done again: it verifies")
+        return Clear(says="the work was repeated on purpose: it verifies")
     own = _repeats_caller(trace, work)
     if own is not None:
         return [own]
@@ -109,8 +109,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         if proof is not None:
             return [_duplicate(other, dispatch, *proof)]
     if not compared:
-        return NotRecorded(says="no other agent had done anything before")
-    return Clear(says="no agent before had done this work")
+        return NotRecorded(says="no other agent had worked before")
+    return Clear(says="no earlier agent had done this work")
 
 
 def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
@@ -163,7 +163,7 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
     return Finding(
         kind="repeats_caller",
         says=f"`{work.dispatch.to_agent}` made {len(again)} of its {len(work.calls)} calls again, "
-        f"whose results `{work.dispatch.from_agent}` had: hand them on",
+        f"although `{work.dispatch.from_agent}` had their results: pass them on",
         evidence=[Evidence(ids=[work.dispatch.id, *made, *(call.id for call in again)])],
         details={"repeated": [call.name for call in again]},
     )
@@ -176,7 +176,7 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     # "Do it" and "Done." say nothing about the work: each agent does its own.
     says_what = read(first.asked).facts and read(first.answer).facts
     if says_what and (first.asked, first.answer) == (second.asked, second.answer):
-        return "it was asked the same and answered the same", []
+        return "it got the same request and gave the same answer", []
     again = [
         (first.calls[key], call)
         for key, call in second.calls.items()
@@ -409,7 +409,7 @@ def _is_compound(fact: Fact, before: Reading) -> bool:
 def _duplicate(other: Dispatch, dispatch: Dispatch, proof: str, steps: list[str]) -> Finding:
     return Finding(
         kind="duplicate_work",
-        says=f"`{dispatch.to_agent}` did what `{other.to_agent}` had done already: {proof}",
+        says=f"`{dispatch.to_agent}` did what `{other.to_agent}` had already done: {proof}",
         evidence=[Evidence(ids=[other.id, dispatch.id, *steps])],
         details={"first": other.id},
     )

@@ -42,7 +42,7 @@ class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TOO_LONG = (
-    "the conversation has too many dispatches, steps or words to hold each dispatch against all "
+    "the conversation has too many dispatches, steps or words to compare each dispatch with all "
     "others: record it as several traces"
 )
 """The reason for an undecided answer once the work budget of a trace is used up."""
@@ -98,7 +98,7 @@ def same_result(first: ToolCall, second: ToolCall) -> bool:
 
 
 def steps_of(trace: Trace, sender: AgentRun | None, dispatch: Dispatch) -> list[str]:
-    """Return the ids that show a dispatch: its own, its call or hand-over, and its answer."""
+    """Return the ids that identify a dispatch: its own, its call or hand-over, and its answer."""
     ids = [dispatch.id]
     if sender is None:
         return ids

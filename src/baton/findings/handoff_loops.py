@@ -1,4 +1,4 @@
-"""Whether agents go round in circles: the same dispatches or the same calls, over and over."""
+"""Do agents go round in circles, with the same dispatches or the same calls over and over?"""
 
 from __future__ import annotations
 

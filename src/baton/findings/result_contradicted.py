@@ -43,10 +43,11 @@ from .values import (
 )
 from .words import COMMON
 
-# An answer with more values is a table or report, and comparing all pairs would take long.
+# An answer with more values is a table or a report, and comparing all pairs would take too long.
 _MOST = 60
 # Words that show that a clause means another value on purpose: "normal is 12 to 16", "Last year it
-# was 12.1", "I suggest 60 s", "3 EUR are left". They count if the result does not use them.
+# was 12.1", "I suggest 60 s", "3 EUR are left". They count only if the result does not contain
+# them.
 _OTHERWISE = re.compile(
     r"""\b(?:normal\w*|usual\w*|typical\w*|average|last|previous\w*|earlier|former\w*|another|others?
         |would|should|could|might|suggest\w*|recommend\w*|propos\w*|advis\w*|want\w*|need\w*|instead
@@ -61,7 +62,8 @@ _WORKED_OUT = re.compile(
         |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# The words among these that certainly name another date. "Before" does not: "come before 3 June".
+# Those of these words that certainly point to another date. "Before" does not: "come before 3
+# June".
 _ANOTHER = re.compile(
     r"""\b(?:normal\w*|usual\w*|last|next|previous\w*|earlier|later|former\w*|another|others?|again
         |suggest\w*|recommend\w*|propos\w*|instead|if|until|reminder|remind\w*|already)\b""",
@@ -82,12 +84,12 @@ _COMING = re.compile(
     re.IGNORECASE,
 )
 _ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
-# "For 30 kg Icepost is out" speaks of a parcel of the user's, not of the limit of 20 kg.
+# "For 30 kg Icepost is out" is about the user's parcel, not about the limit of 20 kg.
 _SUPPOSES = re.compile(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
 # "Your 1,845 is ten dollars under the median", "1,845 is right at the median": a value that is
-# compared with the result's is a different one, and so is a value that belongs to a person.
+# compared with the result's value is another value. So is a value that belongs to a person.
 _OF_SOMEBODY = re.compile(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
         |vos|nos|mon|mes|su|sus|tu|tus|mis?)\s(?:(?:own|current|old|new|planned)\s)?
@@ -111,8 +113,8 @@ _CHANGES = re.compile(
 )
 # A setting: `MAX_ATTEMPTS`, `pool_size`, `poolSize`.
 _SETTING = r"\w*_\w+|[A-Z]{3,}|[a-z]+[A-Z]\w*"
-# What a result says may not be changed: "MAX_ATTEMPTS must stay 3", "keep MAX_ATTEMPTS at 3". "Keep
-# an eye on pool_size: it is 12" is none.
+# Something that may not be changed according to a result: "MAX_ATTEMPTS must stay 3", "keep
+# MAX_ATTEMPTS at 3". "Keep an eye on pool_size: it is 12" forbids nothing.
 _STAYS = re.compile(
     r"\b(?:(?:must|should|has to|have to|needs to) (?:stay|remain)|(?:must|may|can|should) not be"
     r"|unchanged|fixed (?:at|to)|(?:keep|leave) (?:\S+ ){1,3}(?:at|as)\b|muss (?:\S+ ){1,3}bleiben"
@@ -121,7 +123,7 @@ _STAYS = re.compile(
     re.IGNORECASE,
 )
 _DENIED = re.compile(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
-# "Do not raise pool_size", "must not exceed": the value is a limit to one side.
+# "Do not raise pool_size", "must not exceed": the value is a limit in one direction.
 _RISES = re.compile(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)
 _FALLS = re.compile(r"\b(?:lower|reduc|decreas|drop|fall|go under|senk)", re.IGNORECASE)
 _ABOUT = re.compile(
@@ -148,24 +150,24 @@ _APPROXIMATE = re.compile(
     r"|environ|unos)|~)\s*[€$£]?$",
     re.IGNORECASE,
 )
-# These are limits themselves: the "no" in "no more than 5" does not reverse anything.
+# These are limits themselves: the "no" in "no more than 5" reverses nothing.
 _WHOLE_LIMIT = re.compile(
     r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
 )
-# How many words a clause may have that neither the result nor the request has. With a number that
-# looks like a slip (`4,130.75` for `4,310.75`) three may be new, else none: what says something new
-# may speak of something else ("Your train costs 9 GBP" after a flight of 64 GBP).
+# The maximum number of words in a clause that are in neither the result nor the request. Three are
+# allowed with a number that looks like a slip (`4,130.75` for `4,310.75`), otherwise none: a clause
+# with new words may be about something else ("Your train costs 9 GBP" after a flight of 64 GBP).
 _NEW_WORDS_OF_SLIP = 3
 _NEW_WORDS = 0
 _NEW_WORDS_OF_LABEL = 2
-# To which minutes times are rounded, and how far: "half past three" for 15:29.
+# The minutes that times are rounded to, and the largest distance: "half past three" for 15:29.
 _QUARTER_HOUR = 15
 _MINUTES_ROUNDED = 4
-# The fewest different digits of a value whose digits are in another order.
+# The minimum number of different digits for comparing values with reordered digits.
 _SWAPPED = 3
-# How far a number with "about" can be from the computed value.
+# The largest distance of a number with "about" from the computed value.
 _ROUGHLY = 0.02
-# Twice, and days, weeks, months and hours of one another.
+# Double, and the numbers of days, weeks, months and hours in one another.
 _TIMES = {float(n) for n in range(2, 32)} - {10.0}
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
 
@@ -220,7 +222,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
             says=f"{faults[0].says}, but the result of another call of the caller was not "
             "recorded, and may hold that value"
         )
-    # A fault stays a fault, whatever the other texts. That there is none takes all texts.
+    # A fault stays a fault, whatever the other texts say. To rule out a fault, all texts are
+    # needed.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
         return NotRecorded(
             says="not all that the caller said was recorded: record its messages and calls"
@@ -292,9 +295,9 @@ def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, ToolCall | 
 
 
 def _set_by(dispatch: Dispatch, piece: Piece, call: ToolCall, against: _Known) -> Iterator[Finding]:
-    """Find settings that a call gave a value which the result rules out: `set(pool_size=80)`.
+    """Find settings that a call changed to a value that the result rules out: `set(pool_size=80)`.
 
-    A refused call changed nothing, and one that only looks may ask about any value.
+    A refused call changed nothing, and a call that only reads may ask about any value.
     """
     if call.status in ("refused", "failed") or not changes_something(call.name):
         return
@@ -308,7 +311,7 @@ def _set_by(dispatch: Dispatch, piece: Piece, call: ToolCall, against: _Known) -
 
 
 def _settings(arguments: Any) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of arguments by their names, also of those inside others."""
+    """Yield the numbers in arguments, by name, including nested ones."""
     due = [arguments]
     while due:
         each = due.pop()
@@ -330,14 +333,14 @@ def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str
 
 def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
     reading = read(*said)
-    charge_reading(said, times=4)  # whole, and in clauses for their values
+    charge_reading(said, times=4)  # as a whole, and split into clauses for their values
     others = [value for text in said[1:] for value in values_of(text)]
     words = frozenset(key for key in reading.keys if key.startswith("w:"))
     return _Known(result, reading, values, others, words)
 
 
 def _told(known: _Known, texts: list[str]) -> _Known:
-    """Return what is known after these texts too."""
+    """Return what is known when these texts are added."""
     more = read(*texts)
     charge_work(1 + (len(known.said.keys) + len(known.others)) // 100)
     return known._replace(
@@ -351,7 +354,7 @@ def _against(
     dispatch: Dispatch, piece: Piece, mine: list[Value], against: _Known, call: ToolCall | None
 ) -> Iterator[Finding]:
     is_call = call is not None
-    # `set_rent(1845)` sets a value of the caller's own. It does not report the median of 1,855.
+    # `set_rent(1845)` sets the caller's own value. It does not report the median of 1,855.
     written = _WRITTEN_CALL.fullmatch(piece.text)
     name = call.name if call is not None else written[1] if written is not None else ""
     sets = changes_something(name)
@@ -386,7 +389,7 @@ def _against(
         yield _finding(dispatch, piece, meant, value, "contradicted")
 
 
-# Agents that act by code write their calls as texts.
+# Agents that act through code write their calls as text.
 _WRITTEN_CALL = re.compile(r"\s{0,8}([A-Za-z_][\w.]{0,80})\([^\n]{0,2000}\)\s{0,8}")
 
 
@@ -420,7 +423,7 @@ def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
 def _swapped(value: Value, lost: list[Value], against: _Known) -> Value | None:
     """Find a value of the result whose digits, three or more, are in another order: 73,180.
 
-    By chance that hardly ever happens, so the words around it do not matter.
+    This hardly ever happens by chance, so the words around it do not matter.
     """
     if against.said.holds(value.fact) or value.kind == "date":
         return None
@@ -479,7 +482,7 @@ def _in_same_frame(value: Value, mine: list[Value], against: _Known) -> Value | 
 
 
 def _is_rest(value: Value, other: Value) -> bool:
-    """Return whether a value is the rest of the same whole: 38 of 41 are fine if 3 are not."""
+    """Return whether a value is the rest of a total: 38 of 41 are fine if 3 are not."""
     wholes = {n for v in values_of(other.sentence) for n in v.numbers}
     wholes &= {n for v in values_of(value.sentence) for n in v.numbers}
     return any(a + b in wholes for a in value.numbers for b in other.numbers)
@@ -499,7 +502,7 @@ def _is_sum(value: Value, against: _Known) -> bool:
 def _meant(
     value: Value, lost: list[Value], mine: list[Value], against: _Known, *, is_call: bool
 ) -> Value | None:
-    """Find the value of the result that this value stands for, but differs from."""
+    """Find the value of the result that this value should equal, but does not."""
     alike = [v for v in lost if v.kind == value.kind and not _in_another_unit(v, value)]
     alike = [v for v in alike if not _is_rest(value, v)]
     if value.kind == "time":
@@ -534,13 +537,13 @@ def _meant(
     alike = [v for v in alike if not _is_within(v, value)]
     if not alike:
         return None
-    # Which value it stands for shows by the words around: "arrival 18:05" for "arrival 19:05".
+    # The words around it show which value it should be: "arrival 18:05" for "arrival 19:05".
     shared = sorted(
         ((len(_labels(v) & _labels(value)), i) for i, v in enumerate(alike)), reverse=True
     )
     best = shared[0]
     # The only value of its unit in the result, in a clause that says nothing else: "86 % full".
-    # "The penalty for four weeks" is none of the notice period of 90 days.
+    # "The penalty for four weeks" does not contradict a notice period of 90 days.
     only = [v for v in against.values if v.kind == value.kind and v.words & value.words]
     only = [v for v in only if not _is_within(v, value)]
     if value.kind not in ("number", "identifier") and only and _is_only(only[0], against):
@@ -551,14 +554,14 @@ def _meant(
 
 
 def _is_within(value: Value, bound: Value) -> bool:
-    """Return whether a value of a result keeps to the bound that a caller names."""
+    """Return whether a value of a result is within the bound that a caller names."""
     return _is_beyond(value, bound, _before(bound.clause, bound)) is False
 
 
 def _keeps_to(value: Value, bound: Value) -> bool:
-    """Return whether a value keeps to what the result allows: 850 EUR for "at most 900 EUR".
+    """Return whether the result allows a value: 850 EUR for "at most 900 EUR".
 
-    A value that is itself a bound stands for the result's bound: "at most 800 EUR".
+    A value that is itself a bound ("at most 800 EUR") is compared with the result's bound.
     """
     if _limit(_before(value.clause, value)) is not None:
         return False
@@ -575,7 +578,7 @@ _END_OF_YEAR = re.compile(r"\b(?:end of|until|by|ende|bis|fin|finales de|hasta)\
 
 
 def _is_same_end(value: Value, other: Value) -> bool:
-    """Return whether two numbers are the same hour or end of a year in two ways of writing."""
+    """Return whether two numbers are the same hour or the same end of a year."""
     before, theirs = _before(value.clause, value), _before(other.clause, other)
     for mine in value.numbers:
         for number in other.numbers:
@@ -592,7 +595,7 @@ def _before(text: str, value: Value) -> str:
 
 
 def _limit(before: str) -> Literal["most", "least"] | None:
-    """Return which kind of bound the words before a value make it."""
+    """Return the kind of bound that the words before a value express."""
     below, above = _BELOW.search(before), _ABOVE.search(before)
     denied = _DENIED.search(before) is not None
     if below or above:
@@ -616,9 +619,10 @@ def _is_beyond(value: Value, bound: Value, before: str) -> bool | None:
 
 
 def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
-    """Return whether a slip is meaningful: round numbers, and days of one month, are near anyway.
+    """Return whether a difference looks like a slip.
 
-    300 for 500, or 15 June for 6 June, is not a slip of one digit.
+    Round numbers and days of one month often differ in one digit anyway: 300 for 500, or 15 June
+    for 6 June, is no slip.
     """
     if not is_slip(value, other):
         return False
@@ -638,7 +642,7 @@ def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
 def _is_in_series(value: Value, against: _Known) -> bool:
     """Return whether a name is in a numbered series of the result: valves V-198 and V-201.
 
-    "V-204 stays open" refers to a third valve, not to one of them with a slip.
+    "V-204 stays open" refers to a third valve, and is no slip for one of these.
     """
     names = {v.fact.text.casefold() for v in against.values if v.kind == "identifier"}
     series = re.sub(r"\d", "", value.fact.text.casefold())
@@ -698,7 +702,7 @@ def _labels(value: Value) -> frozenset[str]:
 
 
 def _largest(fact: Fact) -> frozenset[str]:
-    """Return the keys of a fact by its largest reading: an 18 is not beside "18,000 EUR"."""
+    """Return the keys of the largest value of a fact: "18,000 EUR" does not count as an 18."""
     numbers = sorted((float(key[2:]), key) for key in fact.keys if key.startswith("n:"))
     return fact.keys - {key for _, key in numbers[:-1]}
 
@@ -714,7 +718,7 @@ def _is_changed(clause: str, result: str) -> bool:
 
 
 def _broken_limit(value: Value, against: _Known, piece: str) -> Value | None:
-    """Find a statement of the result about a setting that the caller's value breaks."""
+    """Find a statement of the result about a setting that the caller's value violates."""
     if value.kind != "number" or against.said.holds(value.fact) or not value.numbers:
         return None
     name = re.search(
@@ -741,7 +745,7 @@ def _part_about(other: Value, name: str) -> str | None:
     for part in re.split(r"[;:]\s", other.sentence):
         numbers = [v.numbers for v in values_of(part) if v.kind == "number"]
         if set(re.findall(rf"(?<![\w.])(?:{_SETTING})(?!\w)", part)) == {name} and numbers:
-            # "Between 8 and 20" has two numbers, and it is unknown which one is meant.
+            # "Between 8 and 20" has two numbers, and nothing shows which one applies.
             return part if all(each == other.numbers for each in numbers) else None
     return None
 
@@ -756,7 +760,7 @@ def _identifiers(text: str) -> frozenset[str]:
     return frozenset(key for v in values_of(text) if v.kind == "identifier" for key in v.fact.keys)
 
 
-# "I have set the retention to 60 days": done, and no question or proposal.
+# "I have set the retention to 60 days" reports a change; it is no question or proposal.
 _HAS_CHANGED = re.compile(
     r"\b(?:set|changed|raised|lowered|updated|increased|reduced|switched|moved|extended|shortened|cut)\b"
     r"[^.;?!]{0,80}\bto\b",
@@ -805,7 +809,7 @@ def _other_unit(value: Value, against: _Known) -> Value | None:
         theirs = {key for key in other.fact.keys if key.startswith("u:")}
         if not theirs or theirs & sizes or other.digits != value.digits:
             continue
-        # 12 degrees and 12,000 EUR have a number in common by chance.
+        # 12 degrees and 12,000 EUR share a number by chance.
         if other.numbers & value.numbers and _family(other) == _family(value):
             return other
     return None
@@ -854,11 +858,11 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     counts = [n for v in base if v.kind == "number" for n in v.numbers if n != 1]
     made = [a * b for a in same for b in (*counts, *_CONSTANTS)]
     made += [a / b for a in same for b in (*counts, *_CONSTANTS) if b]
-    # Small numbers are sums of others by chance.
+    # Small numbers are often sums of others by chance.
     if value.kind != "number" or any(n >= 100 for n in value.numbers):
         made += [a + b for i, a in enumerate(same) for b in same[i + 1 :]]
         made += [abs(a - b) for i, a in enumerate(same) for b in same[i + 1 :]]
-    # 45 EUR are 15 EUR for each of three nights; ten times is rather a zero too many.
+    # 45 EUR is three nights at 15 EUR; a factor of ten is more likely an extra zero.
     ratios = {max(a, b) / min(a, b) for a in value.sizes for b in same if a and b}
     if value.kind not in ("number", "share", "identifier") and ratios & _TIMES:
         return True
@@ -883,7 +887,7 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
 
 
 def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:
-    """Return whether a time or date is as far from a known one as a number states."""
+    """Return whether a time or date is a known one plus or minus a known number."""
     near = [*against.values, *against.others, *mine]
     spans = {n for other in near for n in other.numbers}
     for moment in _moments(value.fact):
@@ -894,7 +898,7 @@ def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:
                     if apart in spans or apart / 60 in spans:
                         return True
                 elif value.kind == "date" and known_key.startswith("d:"):
-                    # After frost until 12 May one sows from 13 May on.
+                    # With frost until 12 May, sowing starts on 13 May.
                     apart = abs(moment - other)
                     if apart == 1 or apart in spans or apart / 7 in spans:
                         return True
@@ -929,6 +933,6 @@ def _finding(dispatch: Dispatch, piece: Piece, meant: Value, value: Value, kind:
 
 
 def _shown(value: Value) -> str:
-    """Return a value with its unit, as it is written."""
+    """Return a value with its unit, as written in the text."""
     unit = unit_text(value) if value.sizes != value.numbers else ""
     return f"{value.fact.text} {unit}".strip()

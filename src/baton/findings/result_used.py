@@ -1,4 +1,4 @@
-"""Was the result of a dispatch used? The facts of it that the caller repeats show that."""
+"""Was the result of a dispatch used? The facts that the caller repeats from it show this."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _AGE = re.compile(
     r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE
 )
 _YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
-# What a caller makes of two numbers in words.
+# Words with which a caller sums up two numbers.
 _SHARES = re.compile(
     r"""\b(?:(?:an?|one|two|three|four)[\ -](?:third|quarter|fifth|tenth)s?\b(?!\ (?:of\ )?an?\ )
         |half\ (?:of|the|as|what)|by\ half|a\ half|halves|halved|doubl\w*|tripl\w*|twice|majority
@@ -83,12 +83,12 @@ _SHARES = re.compile(
         |mehrheit|moitié|tiers|majorité|mitad|tercio|doble|mayoría)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-# How far a rounded number can be from the real one: 1,999 is "more than a thousand".
+# The largest distance of a rounded number from the real one: 1,999 is "more than a thousand".
 _ROUNDED_BY = 2
 
 
 def _rounds(answer: str, result: str) -> bool:
-    """Return whether an answer gives a rounded amount that a number of the result comes to."""
+    """Return whether an answer gives a rounded amount that fits a number of the result."""
     rounded = {
         key for m in _ROUNDED.finditer(in_digits(answer)) for key in number_keys(m["number"])
     }
@@ -171,7 +171,7 @@ def repeated_calls(trace: Trace, trip: RoundTrip) -> Repeated:
     for i, call in enumerate(after):
         first = child.get(call_key(call))
         if first is None:
-            # Something that another call may have changed is examined again: an edit, then tests.
+            # A caller checks again what another call may have changed: an edit, then tests.
             changed = True
         elif not changed and same_result(first, call) and not _prepares(call, after[i + 1 :]):
             again.setdefault(call_key(call), call.id)
@@ -193,42 +193,46 @@ def _targets(call: ToolCall) -> frozenset[str]:
     return frozenset(key for f in facts if f.kind in ("path", "identifier") for key in f.keys)
 
 
-# The weight of facts that a caller is held to at most: 7 numbers or names, or 20 words. A helper
-# that lists 100 items at 3 each has a weight of 300. Its caller names the one that fits, and would
-# have used 1 % of it without a bound; with the bound it is 3 / 20.
+# The maximum weight of facts that a caller is expected to use: 7 numbers or names, or 20 words. If
+# a helper lists 100 items with a weight of 3 each, the total is 300. A caller that names the one
+# that fits would have used 1 % of it; with the bound it is 3 / 20.
 LONG = 20
-# Repeated calls are a fault only if hardly anything of the result shows: a caller that checks an
-# answer by one more look, and then passes it on, did well. This share is above `ignored_below`,
-# because the repeated calls are evidence of their own.
+# Repeated calls are a fault only if the caller repeats hardly anything from the result: a caller
+# that checks an answer once more, and then passes it on, did well. This share is above
+# `ignored_below`, because repeated calls are additional evidence.
 REGENERATED_BELOW = 0.2
 # It is unknown what a caller used that only answers "All booked.", so it has to state some facts
 # itself.
 TERSE = 3
 # If a caller shares nothing with a result, this number of its own words proves that it did not use
-# the result. More if it was asked for a judgement, and in languages with less complete lists of
-# common words. 60 good answers were written without a word of the result: 13 failed with 5 words,
-# and one in fifty does with these numbers. About 7 % of good answers have no word of the result.
+# the result. More words are needed if it was asked for a judgement, and in languages whose lists of
+# common words are less complete. 60 good answers were written without a word of the result: 13
+# failed with 5 words, and one in fifty does with these numbers. About 7 % of good answers have no
+# word of the result.
 WORDS = 6
 WORDS_OF_VERDICT = 9
 WORDS_ELSEWHERE = 2
-# The numbers and names of a result that speaks of a specific thing.
+# The number of numbers and names in a result about a specific thing.
 SPECIFIC = 3
-# A caller that states two numbers without a source had them from elsewhere.
+# If a caller states two numbers without a known source, it got them from elsewhere.
 WORDS_WITH_NUMBERS = 4
 
 
 class Limits(NamedTuple):
-    """``ignored_below``: the share from which on a result is used. ``facts`` it has to have."""
+    """``ignored_below``: with this share or more, a result was used.
 
-    # Below 0.05 means nothing at all, or 1 word of a long result, which may be chance. With
-    # 0.1 a used result of which little shows (1 word of 12) would fail.
+    ``facts``: the number it needs.
+    """
+
+    # A share below 0.05 is nothing at all, or 1 word of a long result, which may be chance. With
+    # 0.1, a result would fail that was used but shows little (1 word of 12).
     ignored_below: float = 0.05
-    # "Done, 2 files." can hardly be used in a way that shows.
+    # The use of "Done, 2 files." can hardly be seen.
     facts: int = 3
 
 
 class _Case(NamedTuple):
-    """One round trip as read."""
+    """One round trip, with the facts and texts that were read."""
 
     trip: RoundTrip
     facts: list[Fact]
@@ -237,9 +241,9 @@ class _Case(NamedTuple):
     pieces: list[Piece]
     said: Reading
     own: list[Fact]
-    """Facts that came up again after the caller's own calls had returned them."""
+    """Repeated facts that the caller's own calls had returned before."""
     asked: str
-    """What the caller itself was asked."""
+    """The caller's own request."""
 
     @property
     def share(self) -> float:
@@ -292,23 +296,24 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     asked_for = _asked_for(trace, turn, dispatch)
     case = _Case(trip, facts, found, had, pieces, said, own, asked_for)
     if len(facts) < limits.facts:
-        # Of "INV-7 was paid" too little can show in an answer, and still a caller that looks it up
-        # itself had no need to. Who repeats only the last of several calls may check a change.
+        # "INV-7 was paid" is too little to see its use in an answer, but a caller that looks it up
+        # again has repeated work without need. A caller that repeats only the last of several calls
+        # may be checking a change.
         again = _regenerated(trace, case, result, whole=True) if facts else None
         if again is not None:
             return [again]
         amount = counted(len(facts), "fact")
         return NotRecorded(
-            says=f"the result holds {amount} that the caller had not already; "
-            f"{limits.facts} are needed to tell"
+            says=f"the result holds {amount} that the caller did not have before; {limits.facts} "
+            "are needed to decide"
         )
     return _judged(trace, turn, case, result, limits)
 
 
 class FactUse(NamedTuple):
-    """A fact of a result, and the ids of what gave it out again, in order.
+    """A fact of a result, and the ids of the steps that repeat it, in order.
 
-    ``own``: the caller's own calls had returned it by then, so its use proves nothing.
+    ``own``: the caller's own calls had returned it by then, so repeating it proves nothing.
     """
 
     text: str
@@ -317,10 +322,10 @@ class FactUse(NamedTuple):
 
 
 def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | None:
-    """Return what a result told that its caller had not already, and where that came up again.
+    """Return the facts of a result that were new to its caller, and the steps that repeat them.
 
-    Numbers, names and paths come before words. ``None``: nothing came back, or there is more to
-    read than is read of one trace.
+    Numbers, names and paths come before words. ``None``: nothing came back, or the trace is too
+    large.
     """
     try:
         index = index_of(trace)
@@ -349,14 +354,14 @@ def _is_fetched(step: Step) -> bool:
 
 
 def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fact]:
-    """Return the facts that the caller gave out only after its own calls had returned them.
+    """Return the facts that the caller repeated only after its own calls had returned them.
 
-    They prove no use: a caller that ignores a result and repeats its work gives the same facts.
+    They prove no use: a caller that ignores a result and repeats the work states the same facts.
     """
     fetched = [i for i, step in enumerate(trip.after) if _is_fetched(step)]
     if not fetched:
         return []
-    # What was given out before the first of these calls was had from the result.
+    # Facts that were repeated before the first of these calls came from the result.
     before = read(*(piece.text for piece in emitted(trace, trip.after[: fetched[0] + 1])))
     left = [fact for fact in shown if not before.holds(fact, loosely=True)]
     own, results = Reading((), frozenset()), []
@@ -384,8 +389,8 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     if case.share < limits.ignored_below or _is_empty(trace, turn, case, result):
         if case.own:
             return NotRecorded(
-                says=f"{_told(case)}, but {len(case.own)} of them from the caller's own calls as "
-                "well: can't tell which it used"
+                says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
+                "calls: can't tell which it used"
             )
         passed_on = reports_failure(result) and not _says_that_it_was_ignored(turn, case, result)
         if passed_on and any(reports_failure(text) for text in _words(turn, case)):
@@ -417,12 +422,12 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
 
 
 def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False) -> Finding | None:
-    """Find work that was done again by a caller that shows nothing of the result.
+    """Find work that a caller did again without using the result.
 
-    ``whole``: only where each of the receiver's calls was made again.
+    ``whole``: only if each of the receiver's calls was repeated.
     """
     dispatch, calls = case.trip.dispatch, repeated_calls(trace, case.trip)
-    # Decided before `ignored`: where work was done again, that is the more useful thing to say.
+    # Checked before `ignored`: if work was done again, that is the more useful message.
     if case.share >= REGENERATED_BELOW or not calls.repeated:
         return None
     if whole and len(calls.repeated) < calls.all:
@@ -438,23 +443,23 @@ def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False)
 
 
 def _failure(trip: RoundTrip, result: str, pieces: list[Piece]) -> Answer:
-    """Judge the reaction to a failure: reporting it is use, and another attempt may be."""
+    """Judge the reaction to a failure: reporting it counts as use, another attempt may count."""
     said = "\n".join(piece.text for piece in pieces)
     reported = next((piece for piece in pieces if reports_failure(piece.text)), None)
     details = {"failure": result[:200]}
-    # The receiver failed, so there is no result to use. What can be expected is that somebody says
-    # so: "Billing could not be reached." Trying another tool may be right too, and can't be judged.
+    # The receiver failed, so there is no result to use. Somebody should report it: "Billing could
+    # not be reached." Trying another tool may also be right, and can't be judged.
     if reported is not None:
         return Clear(says="the failure was reported", details=details)
     if not said.strip() or any(not isinstance(step, Said) for step in trip.after):
         return NotRecorded(
-            says="the dispatch failed, and what the caller did then may be its answer"
+            says="the dispatch failed, and what the caller did afterwards may be its reaction"
         )
-    # "I didn't get through to them" says it in words that no list holds.
+    # "I didn't get through to them" reports it in words that no list contains.
     if is_negative(said):
         return NotRecorded(says="the dispatch failed, and the caller may say so in its own words")
     if len(read(said).facts) < TERSE:
-        return NotRecorded(says="the dispatch failed, and the caller said too little to tell")
+        return NotRecorded(says="the dispatch failed, and the caller said too little to decide")
     return [
         Finding(
             kind="ignored",
@@ -469,51 +474,52 @@ _CUT = "what the caller did in later turns is not recorded"
 
 
 def _later_is_cut(trace: Trace, turn: Turn) -> bool:
-    """Return whether later turns hold the words alone, as those far from a dispatch in its case."""
+    """Return whether later turns contain only texts, as turns far from a case's dispatch do."""
     later = trace.turns[len(turns_to(trace, turn)) :]
     return not all(known(trace, each, "runs") for each in later)
 
 
 def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
-    """Return why a result may have been used although little of it shows."""
-    # Below are the reasons why a used result may hardly show. Any one is enough to give no verdict,
-    # as an evaluator that is on by default must hardly ever be wrong.
+    """Return why a result may have been used although the answer shows little of it."""
+    # These are the reasons why the use of a result may hardly be visible. Any of them is enough for
+    # no verdict, because an evaluator that is on by default must hardly ever be wrong.
     if not all_recorded(trace, turn, case.trip.dispatch):
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
-        return "the turn did not come to its end"
+        return "the turn did not end"
     if _later_is_cut(trace, turn):
         return _CUT
     if not case.pieces:
         return "the caller said nothing afterwards"
     words = _words(turn, case)
     if _shows_in_part(words, result, case):
-        return "the caller speaks of something that is like it"
+        return "the caller mentions something similar"
     if _says_that_it_was_ignored(turn, case, result):
         return None
-    # "As the researcher says, this can't be done": who refers to the helper by name has read it.
+    # "As the researcher says, this can't be done": a caller that names the helper has read its
+    # answer.
     if any(f"w:{part}" in case.said.keys for part in name_parts(case.trip.dispatch.to_agent)):
-        return "the caller speaks of the agent that it heard"
+        return "the caller mentions the agent that answered"
     asked = case.asked
-    # "Are we ready for the release?" - "Not yet." may rest on everything that came back.
+    # "Are we ready for the release?" - "Not yet." may be based on everything that came back.
     if wants_verdict(asked) and any(gives_verdict(text) for text in words):
         return "the caller was asked a yes-or-no question, and answers it"
-    # "They are full that night" passes on "No table: fully booked" in no word of it.
+    # "They are full that night" passes on "No table: fully booked" without any of its words.
     if is_negative(result) and any(is_negative(text) for text in words):
-        return "result and answer are both negative"
+        return "the result and the answer are both negative"
     # "I would take the earlier one" of two appointments that only the result names.
     if any(speaks_of_some(text) for text in words):
-        return "the caller speaks of one or some of several, which may be of the result"
-    # "A few animals" for 4 of 60, and "some thirty years old" for what was founded in 1994.
+        return "the caller refers to one or some of several things, which may be in the result"
+    # "A few animals" for 4 of 60, and "some thirty years old" for something founded in 1994.
     if any(_SOME.search(text) for text in words) and _NUMBERS.search(result):
-        return "the caller gives an amount in words, which may be one of the result"
+        return "the caller gives an amount in words, which may be from the result"
     if any(_AGE.search(text) for text in words) and _YEAR.search(result):
-        return "the caller gives an age, and the result a year"
-    # "A third less" of 42 that became 27.
+        return "the caller states an age, and the result a year"
+    # "A third less" for 42 that became 27.
     if any(_SHARES.search(text) for text in words) and len(_NUMBERS.findall(result)) > 1:
-        return "the caller gives a share, which may be that of two numbers of the result"
+        return "the caller states a share, which may be computed from two numbers of the result"
     if any(_rounds(text, result) for text in words):
-        return "the caller gives a rounded number that the result comes to"
+        return "the caller gives a rounded number that fits the result"
     spoken, answered = case.said.language, read(result).language
     # Facts are compared as words. A German answer to an English result shares only its numbers.
     if spoken and answered and spoken != answered:
@@ -526,18 +532,18 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
     if spoken != "en":
         enough += WORDS_ELSEWHERE
     if len(own) - len(numbers) < (WORDS_WITH_NUMBERS if len(numbers) > 1 else enough):
-        return "the caller said too little to tell"
+        return "the caller said too little to decide"
     return None
 
 
 def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
-    """Return whether the answer only announces an answer, or asks about the work."""
+    """Return whether the answer only announces a later answer, or asks about the work."""
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
     answer = plain_text(turn.output)
     if _is_opposite(case, answer, result):
         return True
-    # After a negative result another way is searched for: "Which other day would suit you?"
+    # After a negative result the caller looks for another way: "Which other day would suit you?"
     if is_mainly_negative(result):
         return postpones(answer)
     return (
@@ -547,7 +553,8 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
         or _only_asks_for_work(case, answer)
         or _finds_nothing(case, answer, result)
         or (
-            # After a transfer the receiver itself spoke to the user, so nothing has to be added.
+            # After a transfer, the receiver itself spoke to the user, so the caller need not add
+            # anything.
             case.trip.dispatch.kind == "delegate"
             and only_polite(answer)
             and (_wants_facts(case.asked) or wants_verdict(case.asked))
@@ -556,9 +563,9 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _is_opposite(case: _Case, answer: str, result: str) -> bool:
-    """Return whether a caller answers no to the question to which the receiver said yes.
+    """Return whether a caller answers no to a question that the receiver answered with yes.
 
-    Both must have been asked the same: "Is it safe?" and "Any problems?" have opposite answers.
+    Both must have got the same question: "Is it safe?" and "Any problems?" have opposite answers.
     """
     prompt = case.trip.dispatch.prompt
     if case.found or prompt is None or not says_the_opposite(answer, result):
@@ -596,7 +603,7 @@ def _is_of_request(case: _Case, parts: list[str]) -> bool:
     return not words or 2 * len(shared) > len(words)
 
 
-# "Find me a hotel" and "Which is late?" want facts, "Send the reminder" wants a deed.
+# "Find me a hotel" and "Which is late?" request facts, "Send the reminder" requests an action.
 _WANTS_FACTS = re.compile(
     r"""\b(?:find|show|list|tell|give|summari[sz]e|compare|explain|describe|what|which|who|when|where
         |why|how|suche|finde|zeige|was|welche\w*|wer|wann|wo|warum|wie|quel(?:le)?s?|combien|pourquoi
@@ -609,10 +616,11 @@ def _wants_facts(asked: str) -> bool:
     return _WANTS_FACTS.search(asked) is not None
 
 
-# A result that there was no access may be passed on as such.
+# A caller may pass on that there was no access.
 _ACCESS = re.compile(r"access|permission|permitted|forbidden|unauthori[sz]ed|40[13]", re.IGNORECASE)
-# How many plain words an answer may share with a result by chance: asked for the last quarter,
-# who asks "the calendar quarter or the fiscal one?" repeats a word of any report.
+# The number of plain words that an answer may share with a result by chance: after a request for
+# the last quarter, the question "the calendar quarter or the fiscal one?" repeats a word of any
+# report.
 _CHANCE = 2
 
 
@@ -627,9 +635,9 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _is_general(turn: Turn, case: _Case, result: str) -> bool:
-    """Return whether a caller only makes general statements on a specific thing.
+    """Return whether a caller makes only general statements about a specific thing.
 
-    The result makes none, and gives numbers or names of which the answer has none.
+    The result makes none, and has numbers or names that the answer lacks.
     """
     if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
         return False
@@ -639,7 +647,7 @@ def _is_general(turn: Turn, case: _Case, result: str) -> bool:
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
-    """Return whether a part of a word, an adjective or a difference of two numbers comes up."""
+    """Return whether an answer has part of a word, an adjective or a difference of two numbers."""
     said = " ".join(words).casefold()
     if {word.casefold() for word in _SAYS_HOW.findall(said)} & {
         word.casefold() for word in _SAYS_HOW.findall(result)
@@ -652,7 +660,7 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
         if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
             return True
     values = sorted({value for fact in case.facts for value in _values(fact)})[:60]
-    # `noon` is not a fact, and may be said of 13:00.
+    # `noon` is not a fact, and can mean 13:00.
     told = {float(key[2:]) for key in read(*words).keys - case.had.keys if key.startswith("n:")}
     told.discard(1.0)
     # "Only 36 EUR more" for 153 and 189 EUR; "before seven" for 06:55.
@@ -705,8 +713,8 @@ def _whole_hours(facts: list[Fact]) -> set[float]:
 
 _NEAR_WHOLE = 0.1
 
-# Common words prove no use, but these may carry what was found: "early kidney involvement" is told
-# as "early nephropathy".
+# Common words prove no use, but these may contain the finding: "early kidney involvement" can be
+# passed on as "early nephropathy".
 _SAYS_HOW = re.compile(
     r"\b(?:early|late|high|low|long|short|small|large|full|clear|similar|certain|likely|possible)\b",
     re.IGNORECASE,
@@ -717,12 +725,12 @@ def _values(fact: Fact) -> set[float]:
     return {float(key[2:]) for key in fact.keys if key.startswith("n:")}
 
 
-# Times of a timetable are many, and any number is the hours between two of them.
+# A timetable has so many times that any number is the hours between two of them.
 _FEW_TIMES = 6
 
 
 def _hours_between(facts: list[Fact]) -> set[float]:
-    """Return how long it is between two times, and in whole hours: open from 9:15 to 16:45."""
+    """Return the time between two times, exactly and in whole hours: open from 9:15 to 16:45."""
     found = {key for fact in facts for key in fact.keys if key.startswith("t:")}
     if len(found) > _FEW_TIMES:
         return set()
@@ -737,14 +745,14 @@ def _near_hours(key: str) -> tuple[int, ...]:
 
 
 def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:
-    """Return what the caller itself was asked: its input, else the user's message."""
+    """Return the caller's own request: its input, else the user's message."""
     run = sender_of(trace, dispatch)
     asked = (run.input if run is not None else None) or turn.input
     return plain_text(asked) if asked is not None else ""
 
 
 def _words(turn: Turn, case: _Case) -> list[str]:
-    """Return the caller's texts. Actions alone can also follow from the result."""
+    """Return the caller's texts. Actions are left out: they too can follow from the result."""
     texts = [plain_text(step.content) for step in case.trip.after if isinstance(step, Said)]
     return texts if turn.output is None else [*texts, plain_text(turn.output)]
 

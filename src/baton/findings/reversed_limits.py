@@ -2,7 +2,7 @@
 
 "Use the GPU" for "no GPU", "submit it to review" for "do not submit to review", "refund to the
 credit card" for "to the gift card, not to the credit card". A prompt that leaves a limit out may
-say it in other words. One that asks for the opposite does not.
+express it in other words. A prompt that asks for the opposite does not.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import islice
 from .facts import HARD, Reading, read
 from .words import COMMON, clauses, sentences
 
-# How many limits of a sentence are checked.
+# The maximum number of limits that are checked in a sentence.
 _MOST = 20
 _NEGATED = r"(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t|bitte\ nicht)"
-# "Don't send it before 3 June" is kept by "send it on 3 June".
+# "Send it on 3 June" respects "don't send it before 3 June".
 _CONDITION = re.compile(
     r"""\b(?:before|until|till|unless|if|when|while|without|after|yet|more|less|longer|later|earlier
         |again|too|only|just|except|other|than|first|anyone|anybody|any|all|both|every|still|now|at
@@ -44,8 +44,8 @@ _ALLOWED = (
     r"(?:included|allowed|welcome|fine|ok|okay|permitted|possible|erlaubt|inbegriffen|willkommen"
     r"|inclus\w*|autoris\w+|permitid\w+|incluid\w+)"
 )
-# Any word that may say a limit in another way. With one in its clause, a prompt forbids nothing
-# less than the request does.
+# Any word that may express a limit in another way. A prompt with such a word in its clause may
+# forbid as much as the request does.
 _MAY_FORBID = re.compile(
     r"""(?<!\w)(?:
         no|not|none|never|nothing|nowhere|nobody|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
@@ -86,7 +86,7 @@ def reversed_limits(sentence: str, prompt: str) -> Iterator[str]:
 
 
 def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
-    """Return whether a prompt orders a forbidden deed, with the same object or with "it"."""
+    """Return whether a prompt orders a forbidden action, with the same object or with "it"."""
     if _CONDITION.search(thing) or deed.casefold() in _NO_DEEDS:
         return False
     words = _meaning(thing)
@@ -186,7 +186,7 @@ def _is_it(rest: str) -> bool:
 
 
 def _asks_for_thing(thing: str, prompt: str) -> bool:
-    """Return whether a prompt allows a forbidden thing, and names it nowhere else."""
+    """Return whether a prompt asks for a forbidden thing, and mentions it nowhere else."""
     words = _meaning(re.split(r"\b(?:and|or|und|oder|et|ou|y|o|because|as|in|on|for)\b", thing)[0])
     if words is None or _CONDITION.search(thing):
         return False
@@ -281,7 +281,7 @@ _NEAR = 4
 
 
 def _meaning(text: str) -> Reading | None:
-    """Return the words of a short text that mean something, or ``None`` without any."""
+    """Return the meaningful words of a short text, or ``None`` if it has none."""
     reading = read(text)
     telling = [f for f in reading.facts if f.text.casefold() not in COMMON]
     return reading if telling and len(telling) <= _MOST_WORDS else None

@@ -1,4 +1,4 @@
-"""A line of a shell as the commands in it: what a permission for commands has to cover."""
+"""Splits a shell line into its commands: a permission has to cover each of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class _UnsureError(Exception):
 def commands(line: str) -> list[str] | None:
     """Return a line's commands, including substitutions, or ``None`` if it can't be parsed.
 
-    `git add . && git commit -m "a; b"` has two, `git log $(rm x)` has `rm x` as well. What is in
-    quotes and here-documents is text, `2>&1` joins nothing, and comments are left out.
+    `git add . && git commit -m "a; b"` has two, `git log $(rm x)` has `rm x` as well. Quoted
+    strings and here-documents are text, `2>&1` joins nothing, and comments are left out.
     """
     scanner = _Scanner(line)
     try:
@@ -37,7 +37,7 @@ class _Scanner:
         self.found: list[str] = []
 
     def sequence(self, closing: str, depth: int) -> None:
-        """Read commands up to what closes them, or the end."""
+        """Read commands up to their closing bracket, or the end."""
         if depth > _DEEPEST:
             raise _UnsureError
         line, part = self._line, ""
@@ -89,7 +89,7 @@ class _Scanner:
         return self._line[start - 1 : start] in ("<", ">") or self._line[start + 1 :][:1] == ">"
 
     def _word(self, char: str, start: int, depth: int) -> None:
-        """Go past what begins here: an escape, a quotation, a substitution, or one letter."""
+        """Skip the item that begins here: an escape, a quotation, a substitution, or one letter."""
         line = self._line
         if char == "\\":
             self._at = start + 2
@@ -125,7 +125,7 @@ class _Scanner:
         return place + len(end)
 
     def _skip_texts(self, texts: list[re.Match[str]]) -> None:
-        """Go past the here-documents that begin on this line."""
+        """Skip the here-documents that begin on this line."""
         for each in texts:
             begin, line = self._at, self._line
             tabs = r"\t*" if each["tabs"] else ""
@@ -133,4 +133,4 @@ class _Scanner:
             last = end.search(line, begin)
             self._at = last.end() if last is not None else len(line)
             if not each["quote"] and _SUBSTITUTION.search(line, begin, self._at):
-                raise _UnsureError  # commands in a text: too odd to tell apart here
+                raise _UnsureError  # commands inside a text: too unusual to parse here

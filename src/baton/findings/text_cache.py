@@ -1,4 +1,4 @@
-"""A cache of what is made of texts, whose memory is bounded by characters."""
+"""A cache for results computed from texts, bounded by the number of characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 Made = TypeVar("Made")
 KEPT_CHARACTERS = 500_000
 _EACH = 200
-"""The fewest characters that a text counts as: even the result for `ok` takes some memory."""
+"""The minimum that a text counts as, in characters: even the result for `ok` takes memory."""
 
 
 def kept_size(text: str) -> int:
@@ -19,10 +19,11 @@ def kept_size(text: str) -> int:
 def text_cached(
     make: Callable[[str], Made], characters: int = KEPT_CHARACTERS
 ) -> Callable[[str], Made]:
-    """Return ``make`` with a cache of the last texts, once to twice so many characters of them.
+    """Return ``make`` with a cache of the last texts.
 
-    A number of texts would be no bound: the facts of a text take up to fifty times its size, and a
-    server that scores conversations for weeks would keep the long ones.
+    The cache holds one to two times this many characters. A limit on the number of texts would be
+    no bound: the facts of a text take up to fifty times its size, and a server that scores
+    conversations for weeks would keep the long ones.
     """
     new: dict[str, Made] = {}
     old: dict[str, Made] = {}

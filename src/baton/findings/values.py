@@ -14,7 +14,7 @@ from .quantities import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
 
-# Days and months are written so as well, and are no numbers of their own: "31/03".
+# Days and months are also written like this, and are no separate numbers: "31/03".
 _SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
 
 
@@ -31,9 +31,10 @@ class Value(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What it may be compared with: values of the same unit, times, dates, names.
+        """The kind that it may be compared with: values of the same unit, times, dates, names.
 
-        Of two units the first by name counts, in each process: pounds are money before mass.
+        If a unit has two meanings, the first one by name counts, so that every process agrees:
+        pounds are money, not mass.
         """
         units = [key.split(":")[1] for key in self.fact.keys if key.startswith("u:")]
         if units:
@@ -57,12 +58,12 @@ class Value(NamedTuple):
 
     @property
     def digits(self) -> str:
-        """Its digits, without marks and zeros at the ends that say nothing."""
+        """Its digits, without separators and without leading and trailing zeros."""
         return re.sub(r"\D", "", self.fact.text)
 
 
 def values_of(text: str) -> tuple[Value, ...]:
-    """Return the values of a text that are written with digits, in order."""
+    """Return the values of a text that have digits, in order."""
     charge(text)
     return _values_of(text) if len(text) <= KEPT_LENGTH else tuple(_read_values(text))
 
@@ -129,7 +130,7 @@ def is_slip(value: Value, other: Value) -> bool:
 
 
 def _decimals(value: Value) -> set[int]:
-    """Return the possible numbers of decimal places: `1,234` has none or three."""
+    """Return the possible counts of decimal places: `1,234` has none or three."""
     marks = re.findall(r"[.,]\d+", value.fact.text)
     if not marks:
         return {0}
@@ -163,12 +164,12 @@ def unit_text(value: Value) -> str:
     return match[1].casefold() if match is not None else ""
 
 
-# "Full in about 140 days" for "full in about 40 days": so many words in a row right around a number
-# are the same ones. With two, "of the 40 days" would be any other "of the 3 days".
+# The number of equal words around two numbers: "full in about 140 days" for "full in about 40
+# days". With two, "of the 40 days" would match any "of the 3 days".
 _FRAME = 3
 # `mg/kg` is one word.
 _TOKENS = re.compile(r"[^\W_]+(?:/[^\W\d_]+)*|[,;:()]")
-# As far around a number as its frame may reach.
+# The maximum distance of these words from the number, in characters.
 _REACH = 80
 
 
@@ -176,7 +177,7 @@ def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
     """Return whether two numbers are between the same words. With ``slip``, fewer are enough."""
     count, telling = 0, False
     for some, others in zip(_around(value), _around(other), strict=True):
-        # A word on one side only is not a frame: "a price of" begins many sentences.
+        # Words on one side only are not enough: "a price of" begins many sentences.
         if not some or some[:1] != others[:1]:
             return False
         for one, two in zip(some, others, strict=False):
@@ -184,19 +185,19 @@ def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
                 break
             count += 1
             telling = telling or (len(one) > 3 and one not in COMMON)
-    # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip of a name's own number.
+    # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip in the number that belongs to a name.
     return count >= _FRAME or (slip and telling and count >= _FRAME - 1)
 
 
-# Of words copied from another text, so many telling ones have to stand around a number; around one
-# that differs as slips do, one is enough.
+# The number of meaningful copied words that are needed around a number. One is enough if the number
+# differs like a slip.
 _COPIED = 2
 
 
 def is_copied_around(value: Value, other: Value) -> bool:
-    """Return whether the words on both sides of two numbers are the same, marks apart.
+    """Return whether the words on both sides of two numbers are the same, ignoring punctuation.
 
-    The nearest word of each side has to be the same one, or the text has to begin or end there.
+    The nearest word on each side has to be the same, or the text begins or ends there.
     """
     telling, words = 0, 0
     for some, others in zip(_around(value), _around(other), strict=True):
@@ -208,7 +209,7 @@ def is_copied_around(value: Value, other: Value) -> bool:
             if one != two:
                 break
             words += 1
-            # "22 pallets at 14 °C" for "22 pallets at 4 °C" repeats a number as well.
+            # "22 pallets at 14 °C" for "22 pallets at 4 °C" also repeats a number.
             telling += (len(one) > 3 and one.isalpha() and one not in COMMON) or (
                 len(one) > 1 and one.isdecimal()
             )
@@ -217,7 +218,7 @@ def is_copied_around(value: Value, other: Value) -> bool:
 
 @lru_cache(maxsize=1024)
 def _around(value: Value) -> tuple[list[str], list[str]]:
-    """Return the words and marks before a number, the nearest first, and those behind it."""
+    """Return the words and punctuation before a number, the nearest first, and those after it."""
     number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
     if number is None:
         return [], []

@@ -1,6 +1,6 @@
-"""Words without meaning by themselves, and sentences of a request: limits and questions.
+"""Common words, and sentences of a request: limits and questions.
 
-A word is common when it is too frequent to prove that a result was used.
+A common word is too frequent to prove that a result was used.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from .text_cache import text_cached
 
-# A common word proves nothing: both "The order was found and checked" and any unrelated answer hold
-# `order`, `found` and `checked`. So these are not facts of a result. The last two lines hold words
-# of the field (`agent`, `tool`, `message`, `null`) that stand in almost every answer of an agent
+# A common word proves nothing: "The order was found and checked" and many unrelated answers contain
+# `order`, `found` and `checked`. So these words are not facts of a result. The last two lines have
+# technical words (`agent`, `tool`, `message`, `null`) that occur in almost every answer of an agent
 # system.
 _ENGLISH = """
 a able about above accordingly across actual actually add added addition additional after again
@@ -92,10 +92,10 @@ LANGUAGES: dict[str, frozenset[str]] = {
     "fr": frozenset(_FRENCH.split()),
     "es": frozenset(_SPANISH.split()),
 }
-"""For each language, the words that occur in almost any text in it."""
+"""For each language, the words that occur in almost every text."""
 
-# `40 EUR` is one fact, 40. If `EUR` counted as a second one, any other price in euros would seem to
-# use the result.
+# `40 EUR` is one fact, 40. If `EUR` were a second one, any other price in euros would seem to use
+# the result.
 UNITS = frozenset(_UNITS.split())
 """Units and currencies: next to a number, they add nothing to it."""
 
@@ -145,16 +145,16 @@ _ALIKE = str.maketrans(
         "\N{LATIN SMALL LETTER LONG S}": "s",
         "\N{LATIN SMALL LETTER DOTLESS I}": "i",
         "\N{KELVIN SIGN}": "k",
-        "\N{COMBINING DOT ABOVE}": "",  # of the capital I with a dot, in small letters
+        "\N{COMBINING DOT ABOVE}": "",  # the dot of a capital I with a dot, in lower case
     }
 )
 
 
 class Spelled(dict[str, V]):
-    """What words stand for, by the words in small letters as a pattern found them.
+    """A table of words in lower case, for words that a pattern found.
 
-    A pattern that ignores case takes the long s for an s, the dotless i and the dotted I of Turkish
-    for an i, and the sign of kelvin for a k, so that it finds words that no table holds.
+    A pattern that ignores case treats the long s as an s, Turkish dotless and dotted i as an i, and
+    the kelvin sign as a k, so it can find words that are not in the table.
     """
 
     def __missing__(self, word: str) -> V:
@@ -191,10 +191,10 @@ MONTHS: Spelled[int] = Spelled(
 
 _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 
-# Words with which a sentence may limit what is to be done. The list is broad, because it is used to
-# stay silent: if the prompt holds any of them ("Keep brand names as they are"), it may say the
-# limit of the request ("Never change product names") in other words, and then nothing is reported.
-# An extra word here misses a finding, and a missing word causes a false alarm.
+# Words with which a sentence may limit the work. The list is broad, because it suppresses findings:
+# if the prompt has any of these words ("Keep brand names as they are"), it may express the limit of
+# the request ("Never change product names") in other words, and nothing is reported. An extra word
+# here misses a finding; a missing word causes a false alarm.
 _LIMITS = (
     r"do not|don't|don’t|must not|mustn't|may not|never|must|only|except|without|"
     r"at (?:most|least)|no (?:more|less|fewer|later|earlier) than|up to|under|below|within|"
@@ -205,20 +205,20 @@ _LIMITS = (
     r"solo|sólo|únicamente|sin|nunca|como máximo|al menos|no"
 )
 _LIMIT = re.compile(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
-# The reverse of `_LIMITS`: words that can hardly mean anything but a limit, because here a
-# match leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and
-# "I could not reach him" forbid nothing, "Never change product names" does.
-# The seeded faults of benchmarks/accuracy do not decide between the two lists: with either list in
-# both places, found faults and false alarms stay the same. Their limits nearly all hold a number,
-# and a number is judged as a fact, not by these words.
+# The opposite of `_LIMITS`: words that hardly ever mean anything but a limit, because here a match
+# leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and "I
+# could not reach him" forbid nothing, "Never change product names" does. The seeded faults of
+# benchmarks/accuracy do not decide between the two lists: with either list in both places, found
+# faults and false alarms stay the same. Their limits nearly all hold a number, and a number is
+# judged as a fact, not by these words.
 _STRICT = re.compile(
     r"(?<!\w)(?:do not|don't|don’t|must not|mustn't|never|only|except|without|nothing else|"
     r"nicht|nur|ohne|keine?n?|seulement|uniquement|sans|jamais|solo|sólo|sin|nunca)(?!\w)",
     re.IGNORECASE,
 )
-# A semicolon, a new line and "..., but ..." part a request as a full stop does: in "Check order 88,
-# but leave order 90 alone" each half concerns a different dispatch.
-# No full stop ends "max. 160 EUR", "approx. 5" and "Dr. Haldane", nor the "3. April" of a German.
+# A semicolon, a new line and "..., but ..." split a request like a full stop: in "Check order 88,
+# but leave order 90 alone", each half concerns a different dispatch. The dots of "max. 160 EUR",
+# "approx. 5", "Dr. Haldane" and the German "3. April" do not end a sentence.
 _SHORTENED = "".join(
     rf"(?<!\b(?i:{word})\.)"
     for word in (
@@ -230,19 +230,19 @@ _END = re.compile(
     rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
     r"|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|\s(?=but\b)"
 )
-# `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in some tracker. Who
-# compiles the file does not need the number, so it must not count as dropped.
+# `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in a tracker. The agent
+# that compiles the file does not need the number, so it must not count as dropped.
 _TAG = re.compile(r"^\s*\[[^\]\n]{1,60}\]\s*")
 
 
 def sentences(text: str) -> list[str]:
-    """Split a request; a tag in brackets that opens it names it and asks nothing."""
+    """Split a request into sentences, without a tag in brackets at its start."""
     return [part.strip() for part in _END.split(_TAG.sub("", text)) if part and part.strip()]
 
 
 # Parts of a sentence that may concern different agents: "Order 1,500 screws and 6 hinges, delivery
 # in two weeks". A range (`between 10 and 12`) and a comma in a number stay whole.
-# A run of spaces is tried from its first one only: 20,000 of them took seconds.
+# A run of spaces is only tried from its start: 20,000 spaces took seconds.
 _CLAUSE = re.compile(
     r"(?<!\d),\s*|,\s+|:\s+|(?<!\s)\s+(?:(?:and|und|et|y|[–—-])\s+|(?=but\b|aber\b))"
 )
@@ -253,7 +253,7 @@ _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNOR
 
 @text_cached
 def clauses(sentence: str) -> tuple[str, ...]:
-    """Split a sentence where another thing may be asked for."""
+    """Split a sentence into parts that may request different things."""
     parts: list[str] = []
     start = 0
     for match in _CLAUSE.finditer(sentence):
@@ -268,8 +268,8 @@ def clauses(sentence: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part.strip())
 
 
-# Thanks, greetings and what somebody says of the day ask for nothing: "Thanks for calling back on
-# Tuesday at 9!" has a day and a time that nobody needs.
+# Thanks, greetings and small talk request nothing: "Thanks for calling back on Tuesday at 9!" has a
+# day and a time that no agent needs.
 _COURTESY = re.compile(
     r"""(?<!\W)\W*(?:(?:many\ )?thanks?\b|thank\ you|good\ (?:morning|day|afternoon|evening|night)
         |hello\b|hi\b|hey\b|dear\b|sorry\b|apologies|(?:i\ )?hope\b|have\ a\ |see\ you
@@ -289,12 +289,12 @@ def is_courtesy(sentence: str) -> bool:
 
 _COUNT = r"(?:\d[\d.,]{0,15}|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
 _FORM = r"(?:sentences?|words?|lines?|paragraphs?|bullets?|bullet points?|characters?|examples?)"
-# How often a user asked, waited or wrote: "I have asked you twice now".
+# Statements like "I have asked you twice now": how often a user asked, waited or wrote.
 _OWN_DEEDS = (
     r"\b(?:I|we)(?:'ve| have| had)?(?: already| now)? (?:asked|told|called|rung|written|wrote|said"
     r"|waited|tried|mailed|complained|reported|been waiting|been trying)\b[^,.;!?]*"
 )
-# How long the answer may be: the caller writes it, or shortens it.
+# The length of the answer, which is the caller's task: it writes or shortens the answer.
 _LENGTH = (
     rf"\b(?:in|within|at most|no more than|not more than|max(?:imum|\.)?|up to|under|about)"
     rf" {_COUNT}(?: \w+)? {_FORM}\b"
@@ -309,11 +309,11 @@ _ASIDES = tuple(
         r"\bfor the (?:second|third|fourth|fifth) time\b",
         rf"\b{_COUNT}(?: \w+)? {_FORM} (?:is|are|will be) (?:enough|fine|plenty|sufficient)\b",
         rf"\b(?:list|show|name|give)(?: me| us)? (?:at most|no more than|up to|max\.?) {_COUNT}\b",
-        # How many of what is to be found: a plan may look for more, and choose.
+        # The number of things to find: a plan may look for more, and choose.
         rf"\b(?:{_FINDS})(?: me| us| mir| uns)? {_COUNT}\s(?=\w{{3,}})",
     )
 )
-# "from 45 to 52 USD" of a change: who is to make it needs the new value only.
+# "from 45 to 52 USD" for a change: the agent that makes it only needs the new value.
 _CHANGE = re.compile(
     r"\b(?:rais|lower|chang|increas|decreas|reduc|mov|shift|postpon|reschedul|updat|cut|extend|"
     r"shorten|upgrad|downgrad|switch|adjust|correct|set|drop|erhöh|senk|änder|verschieb)\w*\b"
@@ -331,7 +331,7 @@ _INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\
 
 @text_cached
 def asides(sentence: str) -> tuple[str, ...]:
-    """Return parts of a sentence whose numbers are not needed to do what it requests."""
+    """Return parts of a sentence whose numbers are not needed for the requested work."""
     spans = [match[0] for pattern in _ASIDES for match in pattern.finditer(sentence)]
     old = [
         m["old"] for pattern in (_CHANGE, _INSTEAD, _NOT_THIS) for m in pattern.finditer(sentence)
@@ -368,7 +368,7 @@ def only_questions(text: str) -> bool:
 
 
 def remains(number: str, sentence: str) -> bool:
-    """Return whether a number only describes how something is, or is to stay.
+    """Return whether a number only describes how something is, or should stay.
 
     "The US cluster stays on 2.15", "we are down to 40 packs": neither requests an action.
     """
@@ -383,13 +383,13 @@ def remains(number: str, sentence: str) -> bool:
 
 
 def is_deadline(date: str, sentence: str) -> bool:
-    """Return whether a date or time is a deadline for all work, which a planner can keep."""
+    """Return whether a date or time is a deadline for all work: a planner need not pass it on."""
     before = r"(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
     pattern = rf"\b{before}\s(?:the |zum |am |le |el )?{re.escape(date)}(?!\w)"
     return re.search(pattern, sentence, re.IGNORECASE) is not None
 
 
-# A prompt that says that others do something, or that hands over their texts, is a part of a plan.
+# A prompt that says that others do something, or that contains their texts, is part of a plan.
 _REFERS = re.compile(
     r"""\b(?:other|another|different|next|previous)\ (?:agent|colleague|team|researcher|helper)
         |\b(?:somebody|someone)\ else\b|\bothers\ (?:do|are|will|take|handle)\b|\bcolleague
@@ -413,17 +413,17 @@ def refers_to_others(prompt: str) -> bool:
 
 
 def sets_limit(text: str) -> bool:
-    """Return whether a text may limit what is to be done."""
+    """Return whether a text may limit the work."""
     return _LIMIT.search(text) is not None
 
 
 def forbids(text: str) -> bool:
-    """Return whether a sentence surely limits what is to be done."""
+    """Return whether a sentence certainly limits the work."""
     return _STRICT.search(text) is not None
 
 
-# Somebody of whom a sentence tells something. "We must not exceed 500 EUR" and "I don't want
-# plastic" do set a limit.
+# The subject of a sentence that only reports something. "We must not exceed 500 EUR" and "I don't
+# want plastic" do set a limit.
 _TELLS_OF = re.compile(
     r"""^\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ ){0,4}
         (?:I|we|he|she|it|they|nobody|no\ one|somebody|there|that|this|everybody
@@ -438,7 +438,8 @@ _DEMANDS = re.compile(
         |debe|deben|puede|quiero)\b|n['’]t\ (?:want|need)\b|\bmustn""",
     re.VERBOSE | re.IGNORECASE,
 )
-# What the caller itself does or does not do: whom it informs, how it answers, whether it waits.
+# Things that the caller itself does or does not do: whom it informs, how it answers, whether it
+# waits.
 _OF_CALLER = re.compile(
     r"""\b(?:tell|hear|know|inform|calls?|calling|phone|ring|e-?mails?|mails?|repl(?:y|ies)|answers?
         |respond|ask|asking|wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
@@ -462,7 +463,7 @@ def is_callers(limit: str) -> bool:
 def excuses(clause: str) -> bool:
     """Return whether a clause states what does not suit a user: "we can't take the one at 7".
 
-    The request itself already suits them.
+    The rest of the request already respects that.
     """
     return _TELLS_OF.match(clause) is not None and is_negative(clause)
 
@@ -476,17 +477,17 @@ _NEGATIVE = re.compile(
 
 
 def is_negative(text: str) -> bool:
-    """Return whether a text may state that something is not so, or could not be done."""
+    """Return whether a text may say that something is not the case, or could not be done."""
     return _NEGATIVE.search(text) is not None
 
 
-# What follows is for questions that ask for a judgement. "Is the parcel insured?" is answered well
-# by "Not yet.", although no fact of what a helper found shows in it.
+# The rest is for questions that ask for a judgement. "Not yet." is a good answer to "Is the parcel
+# insured?", although it repeats no fact that a helper found.
 _QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
 _WORDS = re.compile(r"[^\W\d_]+")
-# Verbs that open a question for yes or no, in English, German and French. "Which packages stop us?"
-# begins with none of them: it asks for the facts themselves, and these have to come. Forms like
-# `didn` are what is left of `didn't` when words are letters only.
+# Verbs that open a yes-or-no question, in English, German and French. "Which packages stop us?"
+# begins with none of them: it asks for facts, which the answer has to contain. Forms like `didn`
+# come from `didn't`, because words are letters only.
 _OPENERS = frozenset(
     """
     am are can could did do does had has have is may might must shall should was were will would
@@ -494,8 +495,8 @@ _OPENERS = frozenset(
     darf dürfen gibt haben hat ist kann können muss müssen sind soll sollen war wird wäre est
     """.split()  # noqa: SIM905
 )
-# How an answer to such a question opens: "Not yet, ...", "Nein, ...", "It is." Only the start
-# counts; a "no" later on may be about anything.
+# The start of an answer to such a question: "Not yet, ...", "Nein, ...", "It is." Only the start
+# counts, because a later "no" may be about anything.
 _VERDICT = re.compile(
     r"""(?<!\W)\W*(?:
         (?:yes|no|yep|nope|not|mostly|partly|probably|almost|sure|correct
@@ -506,13 +507,16 @@ _VERDICT = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE,
 )
-# "Can you list the packages?" has the form of a question for yes or no, and is a request: "Yes."
-# alone would be no answer to it. Looked for in the second and third word.
+# "Can you list the packages?" has the form of a yes-or-no question, but is a request: "Yes." alone
+# would be no answer. These words are searched for in the second and third place.
 _ASKED_TO_ACT = frozenset({"you", "du", "ihr", "sie"})
 
 
 def wants_verdict(text: str) -> bool:
-    """Return whether a message asks if something is so. ``can you ...?`` requests an action."""
+    """Return whether a message asks if something is the case.
+
+    ``can you ...?`` requests an action.
+    """
     for question in _QUESTION.findall(text):
         words = [word.casefold() for word in _WORDS.findall(question)][:3]
         if words and words[0] in _OPENERS and not _ASKED_TO_ACT.intersection(words[1:]):
@@ -521,5 +525,5 @@ def wants_verdict(text: str) -> bool:
 
 
 def gives_verdict(text: str) -> bool:
-    """Return whether an answer opens by stating that something is so, or is not."""
+    """Return whether an answer starts with a yes or a no, in any form."""
     return _VERDICT.match(text) is not None

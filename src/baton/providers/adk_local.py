@@ -53,7 +53,9 @@ class AdkLocal(ConfiguredProvider[AdkLocalOptions]):
             ".", "/"
         )
         if metadata.get("agent_name", "root_agent") != "root_agent":
-            message = "`adk_local` plays the `root_agent` of an agent.py: name the agent so there"
+            message = (
+                "`adk_local` plays the `root_agent` of an agent.py: give the agent that name there"
+            )
             raise InputError(Problem(path="agent_metadata.agent_name", message=message))
         return {**spec, "path": str(Path(metadata.get("root_path") or "") / folder)}
 

@@ -102,7 +102,9 @@ def credentials(
         if not is_header_name(name) or not is_header_value(value):
             raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
         if name.lower() == taken:
-            raise option_error("headers", f"`{name}` is what `auth_type: {kind}` sends: state one")
+            raise option_error(
+                "headers", f"`{name}` is also sent by `auth_type: {kind}`: state only one"
+            )
     if kind != "api_key" and options.auth_header != KEY_HEADER:
         _refuse(kind, auth_header=options.auth_header)
     if kind == "basic":

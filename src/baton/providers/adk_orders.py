@@ -25,8 +25,8 @@ REFUSED_BY_ADK = "cannot contain function calls"
 class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """One message to be played, or (``do: texts``) a question for the texts of the agents.
 
-    ``number`` counts the messages of a session from 1. ``state`` is what the session starts with,
-    ``texts`` are the components that are changed; both hold for the whole session.
+    ``number`` counts the messages of a session from 1. ``state`` is the initial state of the
+    session, ``texts`` are the changed components; both apply to the whole session.
     """
 
     format: int = FORMAT
@@ -42,7 +42,7 @@ class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Reply(msgspec.Struct, kw_only=True):
     """The reply to an order; ``problem`` says why it failed.
 
-    ``events`` are those of the agents as a server writes them, ``trouble`` what broke them off.
+    ``events`` are those of the agents as a server writes them, ``trouble`` is why they ended early.
     """
 
     events: list[dict[str, Any]] = msgspec.field(default_factory=list)

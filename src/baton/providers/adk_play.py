@@ -44,11 +44,11 @@ class Answer(NamedTuple):
 
 
 Watching = Callable[[Callable[[], Answer]], None]
-"""Told that more of an answer came; what it is given reads the answer so far."""
+"""Called when more of an answer has arrived, with a function that reads the answer so far."""
 
 
 class AnswerCancelled(asyncio.CancelledError):
-    """Waiting for an answer was cancelled; ``answer`` is what had come of it."""
+    """Waiting for an answer was cancelled; ``answer`` is the part that had arrived."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ class _Conversation:
         return await self._read(self._exchanges, final)
 
     async def _restart(self, number: int) -> None:
-        """Restart the server where the turn asks for it."""
+        """Restart the server if the turn requests it."""
         if self._case.turns[number].restart and self._server.restart is not None:
             try:
                 await self._server.restart()
@@ -214,7 +214,7 @@ class _Conversation:
         await self._hooks.next_turn(self._case, lambda: self._trace(self._exchanges, None))
 
     async def _send(self, session: SessionKey, message: str) -> Answer:
-        """Send a message; a fault is part of what was seen, unless the case can start over."""
+        """Send a message; an error becomes part of the record, unless the case can start over."""
         try:
             return await self._server.send(session, message, self._watching(session, message))
         except LostBeforeAnswer as lost:

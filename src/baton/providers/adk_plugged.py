@@ -36,8 +36,7 @@ class PluggedServer(HttpServer):
     """Sends the messages of one case as orders, which only the plug-in can carry out.
 
     Args:
-        source: what the record names as its source.
-        shared: the server.
+        source: the source for the record. shared: the server.
         client: a client for this case only.
         case: what is played.
         play: receives the calls to stand-ins on the server.
@@ -65,7 +64,7 @@ class PluggedServer(HttpServer):
         self._state: dict[str, Any] | None = None
 
     async def catalog(self, case: Case) -> Catalog:
-        """Return what is known of the agents, with their changed texts."""
+        """Return what is known about the agents, with their changed texts."""
         catalog = await super().catalog(case)
         return {name: _changed(name, card, self._texts) for name, card in catalog.items()}
 
@@ -85,7 +84,7 @@ class PluggedServer(HttpServer):
     async def send(
         self, session: SessionKey, message: str, watch: Watching | None = None
     ) -> Answer:
-        """Have one message played; there is nothing to watch until all has come."""
+        """Have one message played; nothing can be watched until the whole answer has arrived."""
         del watch
         self._number += 1
         order = Order(number=self._number, message=message, streaming=self._options.streaming)
@@ -137,7 +136,7 @@ class PluggedServer(HttpServer):
         raise ProviderError(f"the server did not play the case: {problem}")
 
     async def _check_version(self) -> None:
-        """Refuse servers that are too old to have the plug-in; these might run an order live."""
+        """Refuse servers that are too old for the plug-in, because they might run an order live."""
         try:
             answer, _ = await self._http.json("GET", "/version")
         except Refused as error:
@@ -161,7 +160,7 @@ def _reply(response: Any) -> Reply:
     try:
         reply = msgspec.convert(response, Reply)
     except msgspec.ValidationError as error:
-        raise ProviderError(f"the plug-in of the server answered otherwise: {error}") from error
+        raise ProviderError(f"the answer of the server's plug-in is not valid: {error}") from error
     if reply.problem is not None:
         raise ProviderError(reply.problem)
     return reply

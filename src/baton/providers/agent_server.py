@@ -64,7 +64,7 @@ class AgentClient:
         success: Container[int] = (200, 204),
         words: Words | None = None,
     ) -> None:
-        """Open no connection yet; ``accept`` is what kinds of answers are asked for."""
+        """Open no connection yet; ``accept`` names the requested types of answers."""
         limits = Limits(
             silence=options.timeout,
             seconds=options.max_seconds,
@@ -244,7 +244,7 @@ class Restarter:
             except ProviderError as error:
                 trouble = str(error)
             except TimeoutError:
-                trouble = "it takes connections and says nothing"
+                trouble = "it accepts connections and does not answer"
             await asyncio.sleep(min(_PAUSE, left))
         raise ProviderError(
             f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "
@@ -269,7 +269,7 @@ def restarter_of(options: ProviderOptions, folder: Path, blank: Masker) -> Resta
 
 
 async def _end(process: subprocess.Process) -> None:
-    """End a command and the processes that it started, and wait until they are gone."""
+    """End a command and the processes that it started, and wait for their end."""
     for sign in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         _signalled(process.pid, sign)
         with suppress(TimeoutError):

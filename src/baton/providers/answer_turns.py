@@ -88,7 +88,7 @@ def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
         if not senders:
             hint = suggestion(dispatch.from_agent, {run.agent for run in runs})
             raise ProviderError(
-                f"dispatches[{number - 1}]: `{dispatch.from_agent}` is none of `agents`; {hint}"
+                f"dispatches[{number - 1}]: `{dispatch.from_agent}` is not among `agents`; {hint}"
             )
         first = senders[0]
     receiver = next(
@@ -99,7 +99,7 @@ def _place(turn: Turn, dispatch: Dispatch, number: int) -> None:
         if receiver is None and runs and runs[0].agent == dispatch.to_agent:
             raise ProviderError(
                 f"dispatches[{number - 1}]: `{dispatch.to_agent}` is the first of `agents`: the "
-                "message starts it, and no dispatch does; say `from`, or leave it out"
+                "message starts it, not a dispatch; state `from`, or leave it out"
             )
         sender = None
     else:
@@ -187,15 +187,15 @@ def _of_task(answer: dict[str, Any], id_: str) -> Stated:
     try:
         wire = msgspec.convert(msgspec.json.decode(as_json(plain)), TaskOutput)
     except NOT_JSON as error:
-        raise ProviderError(f"the function returned what is not JSON: {error}") from None
+        raise ProviderError(f"the function returned a value that is not JSON: {error}") from None
     except msgspec.ValidationError as error:
         raise ProviderError(f"the function returned a dict with faults: {error}") from None
     if isinstance(wire.trajectory, Session):
         read = SessionTurns(wire.trajectory)
         if len(read.turns) != 1:
             raise ProviderError(
-                f"the function returned a session of {len(read.turns)} traces: it has to hold the "
-                "one of this message; clear the exporter before each call"
+                f"the function returned a session of {len(read.turns)} traces: it may hold only "
+                "the trace of this message; clear the exporter before each call"
             )
         turn, dropped = read.turns[0], read.dropped()
         if wire.interactions:
@@ -273,8 +273,8 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     if said.structured is not msgspec.UNSET and said.structured is not None:
         if turn.output is not None and turn.output.data is not None:
             raise ProviderError(
-                "the function returned a dict with faults: `output` is no text, and `structured` "
-                "says the structured output as well: leave one of them out"
+                "the function returned a dict with faults: `output` is not a text, and "
+                "`structured` also states the structured output: leave one of them out"
             )
         turn.output = turn.output or Content()
         turn.output.data = said.structured
@@ -292,7 +292,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
             if said.agents is not msgspec.UNSET:
                 hint = suggestion(stated.agent, said.agents)
             raise ProviderError(
-                f"tool_calls[{number - 1}]: `{stated.agent}` is none of `agents`; {hint}"
+                f"tool_calls[{number - 1}]: `{stated.agent}` is not among `agents`; {hint}"
             )
         fields = {
             name: value
@@ -336,7 +336,7 @@ def _read(answer: Any) -> StatedTurn:
     try:
         answer = msgspec.json.decode(as_json(answer))
     except NOT_JSON as error:
-        raise ProviderError(f"the function returned what is not JSON: {error}") from None
+        raise ProviderError(f"the function returned a value that is not JSON: {error}") from None
     if isinstance(answer, str):
         return StatedTurn(output=answer)
     keys = StatedTurn.__struct_fields__

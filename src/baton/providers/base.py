@@ -147,7 +147,7 @@ class ConfiguredProvider(ABC, Generic[Options]):
             return None
         if not self.has_server:
             return _no_server(self.options.type)
-        return "say how, by `restart: COMMAND` of the provider"
+        return "state how, as `restart: COMMAND` of the provider"
 
     async def components(self) -> dict[str, str]:
         """Return the current texts that can be changed, by the name of the component.
@@ -324,7 +324,7 @@ def refuse_unplayable(case: Case, *, restarts: bool = False, stand_ins: bool = F
             raise ProviderError(f"turn {number}: the message is empty")
         if turn.restart and not restarts:
             raise ProviderError(
-                f"turn {number}: nothing says how to restart the agents' server (`restart` of "
+                f"turn {number}: no option says how to restart the agents' server (`restart` of "
                 "`adk_http` and `http`)"
             )
 

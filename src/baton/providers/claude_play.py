@@ -116,8 +116,7 @@ async def staged(
     tools = await offered(options) if asks or descriptions or cast.tools is not None else []
     for name in [each for spec in specs for each in spec if each in _DISPATCHING]:
         raise ProviderError(
-            f"nothing was run: `{name}` sets sub-agents to work: write their stand-ins below "
-            "`agents:`"
+            f"nothing was run: `{name}` starts sub-agents: write their stand-ins below `agents:`"
         )
     if any(specs) or play.stand_ins.agents:
         check_names(
@@ -237,8 +236,8 @@ class Stage:
             described = [tool.name for tool in kept if tool.name in self._described]
             if described:
                 raise ProviderError(
-                    f"the description of `{described[0]}` is that of another program, `{name}`: it "
-                    "can be changed only while stand-ins answer for the tool"
+                    f"the description of `{described[0]}` comes from another program, `{name}`: "
+                    "it can only be changed while stand-ins answer for the tool"
                 )
             if kept:
                 servers[name] = config
@@ -250,7 +249,7 @@ class Stage:
     def _stubbed(self, name: str, definition: Any) -> Any:
         if definition.mcpServers:
             raise ProviderError(
-                f"the sub-agent `{name}` brings MCP servers of its own, for which no stand-in can "
+                f"the sub-agent `{name}` has its own MCP servers, for which no stand-in can "
                 "answer: name them in `mcp_servers`"
             )
         return dataclasses.replace(definition, prompt=_STUB) if self._is_stub(name) else definition
@@ -676,7 +675,7 @@ async def _asked_for_tools(options: Any) -> list[Offered]:
                             _check_servers(message)
             except TimeoutError:
                 raise ProviderError(
-                    f"Claude Code did not tell its tools within {_ASKING:g} seconds"
+                    f"Claude Code did not list its tools within {_ASKING:g} seconds"
                 ) from None
             except sdk.ClaudeSDKError as error:
                 # The run ends with the refused model request, which the SDK reports as an error.
@@ -699,7 +698,7 @@ def _check_servers(message: Any) -> None:
         if each.get("status") != "connected":
             raise ProviderError(
                 f"the MCP server `{each.get('name')}` did not start ({each.get('status')}), and "
-                "only it knows its tools: without them nothing can stand in for it"
+                "only it knows its tools, which stand-ins need"
             )
 
 

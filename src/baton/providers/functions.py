@@ -20,7 +20,7 @@ from baton.safe_output import show_traceback
 
 T = TypeVar("T")
 _LONG = 1 << 18
-"""Bytes of an answer that are read within some 10 ms, which is what starting a thread is worth."""
+"""Bytes of an answer that are read within about 10 ms: for less, a thread is not worth starting."""
 
 
 class Raised(Exception):  # noqa: N818 - what it wraps is the error
@@ -93,9 +93,9 @@ async def call(function: Function, *arguments: object) -> Any:
 
 
 async def aside(size: int, read: Callable[..., T], *arguments: object) -> T:
-    """Call what reads an answer of ``size`` bytes, in a thread where that takes long.
+    """Call a function that reads an answer of ``size`` bytes, in a thread if that takes long.
 
-    Reading 10 MB of small events takes seconds, in which time-outs and Ctrl-C have to count.
+    Reading 10 MB of small events takes seconds, during which time-outs and Ctrl-C have to work.
     """
     if size <= _LONG:
         return read(*arguments)
@@ -114,7 +114,7 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
         if error is None:
             future.set_result(answer)
         else:
-            # A future can carry no StopIteration, and nothing that ends the process.
+            # A future cannot carry StopIteration, nor exceptions that end the process.
             passes = isinstance(error, Exception) and not isinstance(error, StopIteration)
             future.set_exception(error if passes else Raised(error))
 
@@ -134,27 +134,27 @@ async def _in_thread(function: Function, arguments: tuple[object, ...]) -> Any:
 
 
 NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
-"""What :func:`as_json` raises."""
+"""The exceptions of :func:`as_json`."""
 
 
 def as_json(value: Any) -> bytes:
     """Encode a value; nan and infinity, which JSON does not have, raise ValueError."""
     encoded = msgspec.json.encode(value, enc_hook=_text)
-    # They are encoded as null: if there is none, nobody has to look for them.
+    # They are encoded as null: without a null, there is nothing to search for.
     if b"null" in encoded and not _is_finite(msgspec.to_builtins(value, enc_hook=_text)):
         raise ValueError("nan and infinity are not JSON")
     return encoded
 
 
 def _text(value: Any) -> str:
-    """Return a text that is an object of its own class, as `message.text` of LangChain."""
+    """Convert a text of a special class to a plain text, such as `message.text` of LangChain."""
     if isinstance(value, str):
         return "".join(value)
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def _is_finite(value: Any) -> bool:
-    """Look at every number of plain data, however deep it lies."""
+    """Check every number in plain data, at any depth."""
     rest = [value]
     while rest:
         each = rest.pop()
@@ -167,11 +167,11 @@ def _is_finite(value: Any) -> bool:
     return True
 
 
-NO_SESSION = "the function has no parameter `session`, and so no session of its own"
+NO_SESSION = "the function has no parameter `session`, so it cannot keep sessions apart"
 
 
 class Target:
-    """Calls a function with a message or a case, and what else it has parameters for."""
+    """Calls a function with a message or a case, and with other values that it takes."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -184,11 +184,11 @@ class Target:
 
     @property
     def takes_session(self) -> bool:
-        """Whether it is told which session a message belongs to."""
+        """Whether it gets the session of a message."""
         return self.whole_case or bool(self._extras)
 
     async def call(self, first: object, case: Case, session: dict[str, Any]) -> Any:
-        """Call it; what it raises is passed on. One that is not async gets a thread."""
+        """Call it; exceptions are passed on. A function that is not async runs in a thread."""
         arguments = {"case": case, "session": session}
         extras = {name: arguments[name] for name in self._extras}
         function = self._function

@@ -28,7 +28,7 @@ _STATE = "state."
 
 
 class Values(NamedTuple):
-    """What placeholders stand for in one message of a case; ``turn`` counts from 1.
+    """The values of placeholders for one message of a case; ``turn`` counts from 1.
 
     ``prompts`` are texts that are changed, by name; ``None`` if there are none.
     """
@@ -55,10 +55,9 @@ class Slot(NamedTuple):
     name: str
 
     def value(self, values: Values) -> Any:
-        """Return what it stands for, of any JSON type; ``UNSET`` when there is none yet.
+        """Return its value, of any JSON type; ``UNSET`` if it has none yet.
 
-        Raises:
-            ProviderError: the state of the case does not hold it.
+        Raises: ProviderError: the state of the case does not contain it.
         """
         if not self.name.startswith(_STATE):
             value_of_case = getattr(values, self.name)
@@ -79,7 +78,7 @@ class Text(NamedTuple):
     pieces: tuple[str | Slot, ...]
 
     def fill(self, values: Values, quoted: Callable[[str], str] = str) -> str:
-        """Put the values in; what is not a text is written as JSON.
+        """Insert the values; a value that is not a text is written as JSON.
 
         Raises:
             ProviderError: there is no value for one.
@@ -94,25 +93,23 @@ class Template:
     """Compiled JSON; ``names`` are the placeholders in it."""
 
     def __init__(self, source: Any, option: str) -> None:
-        """Compile it; raises InputError for what is not a placeholder."""
+        """Compile it; raises InputError for an invalid placeholder."""
         self._root = _compiled(source, option)
         self.names = set(_names(self._root))
 
     def fill(self, values: Values) -> Any:
         """Return the JSON of one message.
 
-        A string that is one placeholder takes the JSON type of its value; members and items
-        whose placeholder has no value yet are left out.
-
-        Raises:
-            ProviderError: there is no value where one is needed.
+        A string that is a single placeholder gets the JSON type of its value; members and items
+        whose placeholder has no value yet are left out. Raises: ProviderError: a required value is
+        missing.
         """
         filled = _filled(self._root, values)
         return None if filled is msgspec.UNSET else filled
 
 
 def text_template(source: str, option: str) -> Text:
-    """Compile a string; raises InputError for what is not a placeholder."""
+    """Compile a string; raises InputError for an invalid placeholder."""
     return Text(tuple(_pieces(source, option)))
 
 
@@ -148,7 +145,7 @@ def _pieces(source: str, option: str) -> Iterator[str | Slot]:
         elif match[0] in ("{{", "}}"):
             yield match[0][0]
         else:
-            message = f"a `{match[0]}` that belongs to no placeholder is written `{match[0] * 2}`"
+            message = f"write a `{match[0]}` outside of placeholders as `{match[0] * 2}`"
             raise InputError(Problem(path=option, message=message))
     if end < len(source):
         yield source[end:]
@@ -194,7 +191,7 @@ def _text(slot: Slot, values: Values) -> str:
         why = (
             "is not known before the first answer"
             if slot.name == "session_id"
-            else ("is stated by no session of the case")
+            else ("is not stated by the session of the case")
         )
         raise ProviderError(f"the request needs `{{{slot.name}}}`, which {why}")
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -206,7 +203,7 @@ Absent = Literal["unknown", "none"]
 class ToolPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """JSONPaths of tool calls: ``path`` finds them, the others start at each of them.
 
-    ``absent`` is what it means when there is not even an empty list of them.
+    ``absent`` says what a missing list means.
     """
 
     path: str
@@ -219,7 +216,7 @@ class ToolPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class DispatchPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """JSONPaths of dispatches, as those of tools; ``kind`` is a path, or the kind of them all."""
+    """JSONPaths of dispatches, like those of tools; ``kind`` is a path, or one kind for all."""
 
     path: str
     to: str
@@ -232,9 +229,9 @@ class DispatchPaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class UsagePaths(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """JSONPaths of what a message used; the numbers of several matches are added up.
+    """JSONPaths of the usage of a message; the numbers of several matches are added up.
 
-    ``cached_in_input`` says that the input tokens count those read from a cache as well.
+    ``cached_in_input``: the input tokens include those read from a cache.
     """
 
     input_tokens: str | None = None
@@ -251,8 +248,8 @@ class HttpOptions(ServerOptions, kw_only=True):
 
     ``url``, the values of ``headers`` and the strings of ``request`` hold placeholders. ``session``
     is how a conversation continues: ``client`` (by an id made here), ``cookie``, or the JSONPath of
-    the id in the first answer. The other paths say where in an answer, or in the list of events of
-    a ``stream``, something is.
+    the id in the first answer. The other paths find the parts of an answer, or of the list of
+    events of a ``stream``.
     """
 
     type: Literal["http"]
@@ -275,21 +272,21 @@ class HttpOptions(ServerOptions, kw_only=True):
 
 _SAYS_IT = {"input", "messages"}
 NO_CONVERSATION = (
-    "the request says nothing of it: write `{session_id}`, `{history}` or `{messages}` into it"
+    "the request does not contain it: write `{session_id}`, `{history}` or `{messages}` into it"
 )
 _CONTINUES = {"session_id", "history", "messages"}
 
 
 class Request:
-    """The request of a message, compiled; ``continues`` when it can carry a conversation on."""
+    """The compiled request of a message; ``continues``: it can continue a conversation."""
 
     def __init__(self, options: HttpOptions) -> None:
-        """Compile the templates; raises InputError for what cannot be sent."""
+        """Compile the templates; raises InputError for requests that cannot be sent."""
         parts = address(options.url, "url")
         if parts.fragment:
-            raise option_error("url", "what follows `#` is not sent: leave it out")
+            raise option_error("url", "the part after `#` is not sent: leave it out")
         if "{" in parts.netloc:
-            raise option_error("url", "placeholders may stand after the host only")
+            raise option_error("url", "placeholders are only allowed after the host")
         place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
         self.url = text_template(
             place + parts.path + (f"?{parts.query}" if parts.query else ""), "url"
@@ -300,7 +297,7 @@ class Request:
         self.body = None if options.request is None else Template(options.request, "request")
         headers = _headers(options)
         self.headers = {name: text for name, text in headers.items() if names_in(text)}
-        """Those with placeholders; ``fixed`` are the others."""
+        """The headers with placeholders; ``fixed`` are the others."""
         self.fixed = {
             name: "".join(str(piece) for piece in text.pieces)
             for name, text in headers.items()
@@ -309,7 +306,7 @@ class Request:
         names = names_in(self.url) | (self.body.names if self.body else set())
         if not names & _SAYS_IT:
             raise option_error(
-                "request", "the message goes nowhere: write `{input}` or `{messages}`"
+                "request", "the message is not sent: write `{input}` or `{messages}`"
             )
         for header in self.headers.values():
             names |= names_in(header)
@@ -326,14 +323,14 @@ def check_options(options: HttpOptions) -> None:
         message = f"`{options.session}` is neither `client` nor `cookie` nor a JSONPath (`$...`)"
         raise option_error("session", message)
     if options.answer is None and options.structured is None:
-        message = "is missing: where in an answer does the text stand, like `$.reply`?"
+        message = "is missing: state the path of the text in an answer, such as `$.reply`"
         raise option_error("answer", message)
     if options.tools is not None and options.tools.agent and options.agents is None:
-        raise option_error("tools.agent", "needs `agents`: which agents ran at all?")
+        raise option_error("tools.agent", "needs `agents`: the path of the agents that ran")
 
 
 def _headers(options: HttpOptions) -> dict[str, Text]:
-    """Compile headers; no problem with one shows its value."""
+    """Compile headers; error messages do not show their values."""
     compiled: dict[str, Text] = {}
     taken = {"traceparent"} if options.traceparent else set()
     taken |= {"authorization"} if basic_of(address(options.url, "url")) else set()
@@ -341,9 +338,9 @@ def _headers(options: HttpOptions) -> dict[str, Text]:
         if not is_header_name(name) or not is_header_value(value):
             raise option_error("headers", f"`{name}` {NO_HEADER_VALUE}")
         if name.lower() in taken:
-            raise option_error("headers", f"`{name}` is sent already: state one")
+            raise option_error("headers", f"`{name}` is already sent: state only one")
         compiled[name] = text_template(value, f"headers.{name}")
         refused = names_in(compiled[name]) & {"input", "history", "messages", "prompts", "state"}
         if refused:
-            raise option_error("headers", f"`{name}`: `{{{min(refused)}}}` fits into no header")
+            raise option_error("headers", f"`{name}`: `{{{min(refused)}}}` cannot be in a header")
     return compiled

@@ -69,7 +69,10 @@ class Prompts:
                 raise InputError(Problem(path="prompts_to", message=message))
         if self.are_taken and not self.texts:
             raise InputError(
-                Problem(path="prompts_to", message="gets the texts of `prompts:`: name some")
+                Problem(
+                    path="prompts_to",
+                    message="gets the texts of `prompts:`, which is empty: name some",
+                )
             )
 
     def as_header(self) -> dict[str, str]:

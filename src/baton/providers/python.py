@@ -441,16 +441,16 @@ def _recorded_by_spans(
         wanted.insert(0, requirement("otel"))
     if wanted:
         how = install(*wanted)
-        return False, f"what the agents of `{options.target}` do is not recorded: {how}"
+        return False, f"the work of the agents of `{options.target}` is not recorded: {how}"
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        message = f"what the agents of `{options.target}` do is not recorded"
+        message = f"the work of the agents of `{options.target}` is not recorded"
         return False, f"{message}: OTEL_SDK_DISABLED is set"
     return True, None
 
 
 def _refuse_idle(options: PythonOptions) -> None:
     """Raise InputError for options that have an effect only with ``instrument``."""
-    message = "holds for an instrumented program: add `instrument: true`"
+    message = "is only for an instrumented program: add `instrument: true`"
     if options.workers == "inline" and not options.instrument:
         raise InputError(Problem(path="workers", message=message))
     if options.instrumentors is not None and not options.instrument:

@@ -1,7 +1,7 @@
 """Finds providers by name, and builds one from a config.
 
-Each module of this package that holds a provider is named after its type, and the class says what
-it is for in its ``summary``. So a provider is found by importing one module.
+Each module with a provider in this package is named after its type, and the class describes its
+purpose in ``summary``. So a provider is found by importing one module.
 """
 
 from __future__ import annotations
@@ -36,10 +36,9 @@ def provider_entry(name: str) -> Entry:
 
 
 def in_our_words(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a provider that has another tool's name in our own words.
+    """Return the options of a provider with another tool's name, converted to Baton's.
 
-    Raises:
-        InputError: nothing has this name, or an option is missing there.
+    Raises: InputError: no provider has this name, or an option is missing.
     """
     entry = provider_entry(str(spec.get("type")))
     plain = dict(spec)
@@ -50,7 +49,7 @@ def in_our_words(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _entries_of(module: str) -> tuple[Entry, ...]:
-    """Return the provider that a module holds: the class that states what it is for."""
+    """Return the provider in a module: the class with a summary."""
     name = f"{__package__}.{module}"
     members: Iterable[Any] = vars(importlib.import_module(name)).values()
     classes: list[Any] = [each for each in members if inspect.isclass(each)]
@@ -64,7 +63,7 @@ def _entries_of(module: str) -> tuple[Entry, ...]:
 def make_provider(
     spec: Mapping[str, Any], around: Surroundings | None = None
 ) -> ConfiguredProvider[Any]:
-    """Build a provider from ``{"type": ..., ...}``; nothing is connected to yet.
+    """Build a provider from ``{"type": ..., ...}``; it does not connect yet.
 
     Raises:
         InputError: an unknown type, option or value, or options that contradict each other.

@@ -77,7 +77,7 @@ def allow_tools(dispatch: Dispatch, tools: Any, source: Any) -> None:
 def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str | None:
     """Return the proof that a recording ends before its turn; ``None`` if there is none.
 
-    More was to come after an unanswered call, and after a transfer that is ``on_its_way``.
+    More was expected after an unanswered call, and after a transfer that is ``on_its_way``.
     """
     for step in steps:
         if type(step) is ToolCall and step.status == "unanswered":

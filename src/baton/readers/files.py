@@ -92,7 +92,7 @@ class LineRange:
         self.count = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        # The line that begins one byte before the range ends the one before it.
+        # The range starts one byte earlier, to see whether a line ends there.
         at = max(self._start - 1, 0)
         for line in iter_lines(self._path, at):
             is_before, at = at < self._start, at + len(line)
@@ -151,7 +151,7 @@ class FileReader:
             )
         elif start in (b"{", b"["):
             document = Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json")
-            del data  # the pieces of a large file are read again: nobody else may hold its text
+            del data  # the pieces of a large file are read again, so its text must not be kept
             yield from self._read_json(document)
         elif start == b'"':
             # JSON that was written as a JSON string, as older result files were.

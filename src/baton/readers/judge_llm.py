@@ -54,7 +54,7 @@ def read_report(
 def read_provider_result(
     document: Document, source: Source, catalog: Catalog, fallback_id: str
 ) -> Iterator[Trace]:
-    """Read one provider result; its case is named in its metadata, or not at all."""
+    """Read one provider result; only its metadata may name its case."""
     extra_keys: list[ExtraKey] = []
     result = document.decode(ProviderResult, extra_keys=extra_keys)
     case = (result.metadata or {}).get("eval_id")

@@ -28,15 +28,16 @@ _SUFFIXES = {
     ".pb", ".binpb", ".otlp", ".gz", ".zst",
 }  # fmt: skip
 NOT_A_TRACE = (
-    "holds no trace: Baton reads answers of /run_sse and /run, sessions, eval sets and result "
+    "holds no trace. Baton reads answers of /run_sse and /run, sessions, eval sets and result "
     "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), traces of MLflow, sessions and "
     "streams of Claude, sessions, reports and results of Strands, judge-llm's results, and its own "
     "records"
 )
 EMPTY = "is empty"
 _KEPT_OPEN = 16
-"""Files that stay open from the look at what they are until they are read. Of a folder with more,
-each is closed in between: a process may have about a thousand files open."""
+"""The number of files that stay open from the detection of their type until they are read. In a
+folder with more, each file is closed in between: a process may have about a thousand files open.
+"""
 
 
 def iter_traces(
@@ -50,13 +51,14 @@ def iter_traces(
 ) -> Iterator[Trace]:
     """Yield the traces of files and folders one after the other, never all in memory.
 
-    ``agents`` are definitions (or a file of them) beyond the app-info answers that are in a folder
-    that is read; ``exclude`` leaves files of a folder out. A broken file goes to ``on_problem`` and
-    the others continue. Secrets in traces have tags in their place, unless ``redact`` is false; it
-    may also name kinds, see :func:`baton.model.redact.redaction_of`.
+    ``agents`` are definitions (or a file of them) in addition to the app-info answers in a folder;
+    ``exclude`` leaves out files of a folder. A broken file is reported to ``on_problem``, and the
+    others continue. Secrets in traces are replaced by tags, unless ``redact`` is false; it may also
+    name kinds, see :func:`baton.model.redact.redaction_of`.
 
     Raises:
-        InputError: without ``on_problem``: when all is read, with the problems of all files.
+        InputError: without ``on_problem``: after everything was read, with the problems of all
+            files.
     """
     problems: list[Problem] = []
     redaction = redaction_of(redact)
@@ -86,9 +88,8 @@ def iter_together(
 ) -> Iterator[Trace]:
     """Yield the traces of some files of a folder, like :func:`iter_traces` with all of them.
 
-    They are as recorded: who scores them redacts each together with its case.
-
-    ``named`` says that they were asked for one by one: one without traces is a problem then.
+    They are not redacted: the caller redacts each together with its case. ``named``: the user named
+    these files, so a file without traces is a problem.
     """
     targets = files if named else []
     units = _together([InputFile(file) for file in files], catalog)
@@ -118,7 +119,7 @@ def _read_units(
 
 
 def without_secrets(error: InputError) -> InputError:
-    """Return an error without quoted secrets of its file."""
+    """Return an error without secrets that it quotes from its file."""
     return InputError(
         msgspec.structs.replace(each, path=ON.text(each.path), message=ON.text(each.message))
         for each in error.problems
@@ -157,7 +158,7 @@ class _Unit(msgspec.Struct, frozen=True):
 def _units(
     targets: list[Path], catalog: Catalog, exclude: Collection[Path], problems: list[Problem]
 ) -> Iterator[_Unit]:
-    """List what the targets hold: files named one by one are read together, as in a folder."""
+    """List the contents of the targets: files that are named are read together, as in a folder."""
     files: list[Path] = []
     for target in targets:
         if not target.exists():
@@ -192,12 +193,12 @@ def _units_below(
 
 
 def _looked_at(inputs: list[InputFile]) -> Iterable[InputFile]:
-    """Yield files to be looked at; they stay open unless there are many."""
+    """Yield files whose type has to be detected; they stay open unless there are many."""
     return inputs if len(inputs) <= _KEPT_OPEN else one_by_one(inputs)
 
 
 def _together(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
-    """List files; their traces name the agents that definitions were given of."""
+    """List files; their traces get the agents of the given definitions."""
     for unit in _listed(inputs, catalog):
         yield (
             msgspec.structs.replace(unit, traces=partial(_defined, unit.traces, catalog))
@@ -216,14 +217,15 @@ def _defined(
 
 
 def _listed(inputs: list[InputFile], catalog: Catalog) -> Iterator[_Unit]:
-    """List files, spans first; those of one session of Claude are read as one, at the end."""
+    """List files, spans first; the files of a Claude session are read as one, at the end."""
     with ExitStack() as opened:
         for each in inputs:
             opened.callback(each.close)
         folder = sort_files(_looked_at(inputs))
         held: dict[str, list[Trace]] = {id_: [] for id_ in folder.ids()}
         rest = [folder.input(file) for file in folder.rest]
-        # Spans of several files are read together. A single file says by itself what it is.
+        # Spans of several files are read together. The type of a single file is detected when it is
+        # read.
         spans = [each for each in _looked_at(rest) if is_otlp(each)] if len(inputs) > 1 else []
         if spans:
             read_spans = partial(_read_spans, spans, catalog)
@@ -285,7 +287,8 @@ def _hold_back(
 def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
     """Return the folder of Claude's agents in a project, if it has definitions.
 
-    ``links`` takes links in it that lead out of the project: then its definitions are not read.
+    Links in it that lead out of the project are added to ``links``; then its definitions are not
+    read.
     """
     agents = folder / ".claude" / "agents"
     found = [agents.parent, agents, *(path for path in agents.glob("**/*.md") if path.is_file())]
@@ -296,11 +299,11 @@ def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
 
 
 def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
-    """List the files of a folder that may hold what Baton reads.
+    """List the files of a folder that Baton may be able to read.
 
-    Hidden ones and those of installed packages are left out. So are links that lead out of the
-    folder, which ``links`` takes: a folder that somebody else packed may so name any file of the
-    user.
+    Hidden files and those of installed packages are left out. So are links that lead out of the
+    folder, which are added to ``links``: with such links, a folder from somebody else could name
+    any file of the user.
     """
     found = [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
     leading_out = [file for file in found if not stays_in(file, folder)]
@@ -310,7 +313,7 @@ def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
 
 
 def outside(links: Collection[Path], exclude: Collection[Path] = ()) -> list[Problem]:
-    """Word the problem of each link that was not followed; those of a dataset are no recordings."""
+    """Describe the problem of each link that was not followed; links of a dataset are ignored."""
     left_out = {path.absolute() for path in exclude}
     return [
         Problem(file=str(link), message=LEADS_OUT)

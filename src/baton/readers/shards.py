@@ -77,7 +77,7 @@ def iter_shards(
         elif path.is_file():
             named.append(path)
         else:
-            message = "no such file or folder, or none that can be read in pieces"
+            message = "no such file or folder, or it cannot be read in pieces"
             on_problem(InputError(Problem(file=target, message=message)))
     yield from _cut(list(dict.fromkeys(named)), [], size, named=True)
 
@@ -269,8 +269,8 @@ def fetched(shard: Shard) -> Iterator[dict[Path, str]]:
             system, name = open_address(address)
             copy = Path(temporary) / PurePosixPath(name).name
             if Path("/proc/self/fd").is_dir():
-                # What is fetched has no name of its own, so that it is gone with the process,
-                # however that ends; a link that leads nowhere is all that may be left.
+                # The fetched file has no name, so that it disappears with the process, however that
+                # ends; at most a dangling link is left.
                 nameless = stack.enter_context(tempfile.TemporaryFile(prefix="baton-"))
                 copy.symlink_to(f"/proc/{os.getpid()}/fd/{nameless.fileno()}")
             try:

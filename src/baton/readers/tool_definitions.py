@@ -1,4 +1,4 @@
-"""Definitions of tools, in whichever shape a source records them: names, and whom they reach."""
+"""Definitions of tools, in any form of a source: their names, and the agents they reach."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TARGET_ARGUMENTS = (
     "to_agent",
     "member_id",
 )
-"""Arguments by which a call names the agent that it hands work to, the surest first."""
-# What the schema of a tool's arguments is called: OpenTelemetry and OpenAI, ADK,
+"""Arguments by which a call names the agent that it hands work to, the most certain first."""
+# The names for the schema of a tool's arguments: OpenTelemetry and OpenAI, ADK,
 # Anthropic, and the Vercel AI SDK and Strands.
 _SCHEMAS = (
     "parameters", "parameters_json_schema", "parametersJsonSchema", "input_schema", "inputSchema",
@@ -31,9 +31,9 @@ _LISTING = ('"enum"', '"const"')
 
 
 def tool_names(definitions: Any) -> list[str] | None:
-    """Return the names in a list of definitions, in whichever shape.
+    """Return the names in a list of definitions, in any form.
 
-    ``None`` without a list, and if one of the definitions is hidden: any tool may be missing then.
+    ``None`` without a list, and if one of the definitions is hidden: any tool may then be missing.
     """
     if isinstance(definitions, str):
         names = _names_in(definitions)
@@ -49,13 +49,13 @@ def _is_hidden(definition: Any) -> bool:
 
 @lru_cache(maxsize=512)
 def _names_in(definitions: str) -> tuple[str, ...] | None:
-    """Read definitions that are a text: every request of an agent repeats the same one."""
+    """Read definitions from a text; cached, because every request of an agent repeats it."""
     value = parsed(definitions)
     return tuple(_names(value)) if isinstance(value, list) else None
 
 
 def targets_of(definitions: Any) -> dict[str, list[str]]:
-    """Return the agents that tools may hand work to, by tool, where their definitions list them.
+    """Return the agents that tools may hand work to, by tool, if their definitions list them.
 
     ADK lets a model call ``transfer_to_agent`` with an ``agent_name`` out of an ``enum``.
     """
@@ -102,7 +102,7 @@ def _targets(definitions: list[Any]) -> dict[str, list[str]]:
 
 
 def _listed(asked: Any, schema: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts that an argument may be; ``None`` if it may also be any other.
+    """Return the allowed texts of an argument; ``None`` if any text is allowed.
 
     Python's `Literal` becomes an ``enum``, one of a single value a ``const``, an `Enum` a ``$ref``
     to a definition, and an optional one of these an ``anyOf`` with null.

@@ -78,7 +78,7 @@ def dispatch_cases(
             "only returns, or dispatches that are known by order alone" if every else "no dispatch"
         )
         raise InputError(
-            f"the recording has {what}: with the form `conversation` all that was said is played"
+            f"the recording has {what}: the form `conversation` plays all its messages"
         )
     made = [
         dispatch_case(

@@ -64,7 +64,7 @@ def summary(replayed: Replayed) -> list[str]:
     """Return the summary lines of a replay."""
     lines = []
     if replayed.as_recorded.of:
-        lines.append(f"unchanged, {replayed.as_recorded} do what was recorded")
+        lines.append(f"unchanged, {replayed.as_recorded} do the same as recorded")
     if replayed.changed is not None:
         if replayed.fixed.of or replayed.broke.of:
             lines.append(f"the change fixed {replayed.fixed}, and broke {replayed.broke}")
@@ -82,7 +82,9 @@ def summary(replayed: Replayed) -> list[str]:
             f"{counted(without, 'case')} without a verdict: nothing says what should have happened"
         )
     if replayed.errors:
-        lines.append(f"{counted(len(replayed.errors), 'case')} could not be played: in no rate")
+        lines.append(
+            f"{counted(len(replayed.errors), 'case')} could not be played, and count in no rate"
+        )
     return lines
 
 

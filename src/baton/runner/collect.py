@@ -141,8 +141,8 @@ class Tally:
         for pair, share in pairs[:1]:
             where += f", {share} in dispatches {pair}"
         advice = (
-            f"{passed} of {scored} cases passed; look first at {where}. If what failed is right, "
-            "this evaluator, or what the cases expect of it, does not fit these agents"
+            f"{passed} of {scored} cases passed; look first at {where}. If these agents are "
+            "right, this evaluator, or what the cases expect, does not fit them"
         )
         return [advice]
 
@@ -167,7 +167,7 @@ class Tally:
                 why = self._why.get(counts.evaluator)
                 problems.append(
                     f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
-                    f"{counted(counts.error, 'error')} (mark it `optional: true` if that may be)"
+                    f"{counted(counts.error, 'error')} (mark it `optional: true` if that is fine)"
                     + (f"; the first: {why}" if why else "")
                 )
         if total and not problems and not any(c.scored for c in self.evaluators.values()):

@@ -27,9 +27,10 @@ _INSTRUCTIONS = (
     "message and set `failed`."
 )
 _AGENT = (
-    "You stand in for an agent that other agents hand work to. What it is told is in the block "
-    "`call`, after its name. Write its answer, as text. The block `earlier calls` has which tools "
-    "were called before in this conversation and what came back, the block `world` what exists."
+    "You stand in for an agent that other agents hand work to. Its task is in the block `call`, "
+    "after its name. Write its answer, as text. The block `earlier calls` lists the tools that "
+    "were called before in this conversation and their results; the block `world` says what "
+    "exists."
 )
 _ANSWER = {
     "type": "object",

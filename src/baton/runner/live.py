@@ -193,8 +193,8 @@ async def play_all(
     what = "failed" if first.status == "failed" else "is an error"
     planned = len(dataset) * options.repeat
     stopped = (
-        f"stopped at the first case that did not pass, as asked (`fail_fast`): `{first.case_id}` "
-        f"{what}; {watch.played} of {planned} planned cases were played, the others were not"
+        "stopped at the first case that did not pass, as requested (`fail_fast`): "
+        f"`{first.case_id}` {what}; {watch.played} of {planned} planned cases were played"
     )
     return Outcome([stopped, *notes], stopped=True)
 
@@ -206,7 +206,7 @@ def slots(dataset: Dataset, options: RunOptions) -> Iterator[Slot]:
 
 
 class Outcome(NamedTuple):
-    """Notes on a run for the report; one that ``stopped`` was not meant to play the rest."""
+    """Notes on a run for the report; after a requested stop, unplayed cases are no problem."""
 
     notes: Sequence[str] = ()
     stopped: bool = False
@@ -407,9 +407,7 @@ class Watch:
             texts.append(f"{errors} played again (`retry_errors`)")
         if self._asked_again:
             times = counted(self._asked_again, "time")
-            texts.append(
-                f"cases that servers had no time for were played again: {times} (429, 503)"
-            )
+            texts.append(f"cases that busy servers refused were played again: {times} (429, 503)")
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
             texts.append(

@@ -252,8 +252,8 @@ def make_plan(
     Costs are computed if there are ``prices``, or an evaluator needs them. A type of the form
     ``module:name`` is the user's own, searched in ``folder`` (by default the current one); without
     ``own_code`` no user code is imported, and evaluators that need it score nothing. ``rubrics``
-    are the user's; a type may also be the file of one (``polite.yaml``). Names in a
-    :class:`DataSpec` names has to be in the registry.
+    are the user's; a type may also be the file of one (``polite.yaml``). A name in a
+    :class:`DataSpec` has to be in the registry.
 
     Raises:
         InputError: lists all unknown evaluators, options or values, with similar names.
@@ -468,11 +468,11 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a dataset is played: each case ``repeat`` times, ``concurrency`` of them at once.
 
-    ``timeout`` is in seconds, for one case; ``None`` waits for ever. Cases with errors are retried
-    ``retry_errors`` times, and cases that a server refused with 429 or 503 as long as that helps;
-    ``None`` retries only the latter, 0 nothing. ``fail_fast`` stops at the first case that fails or
-    has an error; when the agents have cost ``max_agent_cost`` (USD, in one run of the command), the
-    remaining cases are errors.
+    ``timeout`` is in seconds, for one case; with ``None`` there is no limit. Cases with errors are
+    retried ``retry_errors`` times, and cases that a server refused with 429 or 503 as long as that
+    helps; ``None`` retries only the latter, 0 nothing. ``fail_fast`` stops at the first case that
+    fails or has an error; when the agents have cost ``max_agent_cost`` (USD, in one run of the
+    command), the remaining cases are errors.
     """
 
     concurrency: Count = 4

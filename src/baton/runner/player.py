@@ -128,7 +128,7 @@ class Player:
         try:
             case = self._dataset.cases[slot.position]
         except (OSError, InputError) as error:
-            played = Played(None, f"the case can be read no more: {error}")
+            played = Played(None, f"the case can no longer be read: {error}")
             case_id = self._dataset.ids[slot.position]
             return _unplayed(case_id, played), None, played
         # The provider is called in a separate task, which it may cancel.

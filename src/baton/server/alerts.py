@@ -693,7 +693,7 @@ def _take(store: Store, now: float) -> list[_Parcel]:
 
 
 def _update(connection: Connection, parcel: _Parcel, **values: Any) -> bool:
-    """Change a row, if it is still as we know it: another worker may have taken it."""
+    """Change a row, if it is unchanged: another worker may have taken it."""
     mine = (delivery.c.id == parcel.id) & (delivery.c.due == parcel.due)
     change = update(delivery).where(delivery.c.project == parcel.project, mine).values(**values)
     return connection.execute(change).rowcount == 1
@@ -845,7 +845,7 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
                 return _Sent(error="GitHub answered without the number of the issue")
             return _Sent(answer=str(number))
         if parcel.issue is None:
-            return _Sent(error="the number of the issue is not known")
+            return _Sent(error="the number of the issue is unknown")
         issue = f"{issues}/{parcel.issue}"
         await client.ask(request_of("PATCH", issue, {"state": "closed"}), ONCE)
         comments = f"{issue}/comments"
@@ -853,7 +853,7 @@ async def _to_github(github: GithubSpec, private: Sequence[Network], parcel: _Pa
             await client.ask(request_of("POST", comments, {"body": text}), ONCE)
         return _Sent()
     except msgspec.MsgspecError:
-        return _Sent(error="GitHub answered with something else than it documents")
+        return _Sent(error="the answer of GitHub is not as documented")
     finally:
         await client.close()
 

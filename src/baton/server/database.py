@@ -81,7 +81,7 @@ def available() -> Iterator[None]:
         message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
         reason = message.splitlines()[0] if message else "no connection"
         if _was_broken_off(error):
-            raise TooLong("the question took too long, and was broken off") from error
+            raise TooLong("the query took too long, and was cancelled") from error
         if isinstance(error, DataError) or _passes_limit(error):
             raise Unfit(f"the store cannot hold or compare a value: {reason}") from error
         raise Unavailable(f"the store is not available: {reason}") from error

@@ -402,14 +402,14 @@ class GroupCommit:
         return len(self._waiting)
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit what waits, and stop."""
+        """Commit waiting requests, and stop."""
         with self._changed:
             self._closed = True
             self._changed.notify()
         self._thread.join(timeout)
 
     def _full(self) -> int:
-        """Return how many requests the next transaction has when all have come."""
+        """Return how many requests the next transaction has when all have arrived."""
         return min(self._coming(), _GROUP)
 
     def _write(self) -> None:
@@ -437,4 +437,4 @@ class GroupCommit:
 
 
 _GROUP = 64
-"""Requests in one transaction, so that the first of them does not wait for all that come after."""
+"""Maximum requests in one transaction, so that the first does not wait for all later ones."""

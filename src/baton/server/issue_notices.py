@@ -417,7 +417,7 @@ def _is_over(parcel: _Parcel) -> bool:
 async def _to_github(
     addresses: Addresses, github: GithubSpec, spec: IssuesSpec, parcel: _Parcel
 ) -> _Sent:
-    """Open an issue, or bring the one that there is up to date and say in it what happened."""
+    """Open an issue, or update the existing one and describe the event in it."""
     client = client_of(github.url, github_headers(github), addresses.networks)
     body = {"title": _title(spec, parcel), "body": _body(spec, parcel)}
     outside = parcel.outside
@@ -459,7 +459,7 @@ async def _to_github(
             await client.ask(request_of("POST", f"{one}/comments", comment), ONCE)
         return _Sent(outside=outside)
     except (msgspec.DecodeError, msgspec.ValidationError):
-        return _Sent(error="GitHub answered with something else than JSON")
+        return _Sent(error="the answer of GitHub is not JSON")
     finally:
         await client.close()
 
@@ -480,7 +480,7 @@ _COMMENT = (
 
 
 class _RefusedError(Exception):
-    """Linear says that something went wrong; ``is_gone``: its issue was deleted."""
+    """Linear reports an error; ``is_gone``: its issue was deleted."""
 
     def __init__(self, said: str) -> None:
         super().__init__(f"Linear refused it: {said}")
@@ -490,7 +490,7 @@ class _RefusedError(Exception):
 async def _to_linear(
     addresses: Addresses, linear: LinearSpec, spec: IssuesSpec, parcel: _Parcel
 ) -> _Sent:
-    """Open an issue, or bring the one that there is up to date and say in it what happened."""
+    """Open an issue, or update the existing one and describe the event in it."""
     client = client_of(linear.url, {"Authorization": linear.token}, addresses.networks)
 
     async def ask(query: str, field: str, **variables: Any) -> Mapping[str, Any]:
@@ -541,7 +541,7 @@ async def _to_linear(
     except _RefusedError as error:
         return _Sent(error=str(error), is_gone=error.is_gone)
     except (msgspec.DecodeError, AttributeError):
-        return _Sent(error="Linear answered with something else than it documents")
+        return _Sent(error="the answer of Linear is not as documented")
     finally:
         await client.close()
 

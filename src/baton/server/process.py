@@ -1,4 +1,4 @@
-"""The processes of a server: one that answers, and one that reads what arrived.
+"""The processes of a server: one answers requests, and one reads arrived data.
 
 The reading process is a child of the answering one, and ends with it: it gets its settings over a
 pipe, and stops when the other end of that is closed, even by a kill.
@@ -281,7 +281,7 @@ async def _answer(
     try:
         await server.serve(sockets=[listening])
     finally:
-        # A query that still runs has no one waiting for its answer.
+        # No one waits for the answer of a query that is still running.
         await asyncio.to_thread(app.state.store.break_off)
         stop.set()
         await ending
@@ -309,7 +309,7 @@ async def _follow(
 
 
 _LOOK = 1.0
-"""Seconds between looks at the file of the settings."""
+"""Seconds between two checks of the settings file."""
 
 
 class _Worker:
@@ -351,8 +351,8 @@ class _Worker:
             if time.monotonic() - started > _HEALTHY:
                 pause = 0.5
             self._tell(
-                f"the reading process ended (exit {process.returncode}); what arrives is kept, "
-                f"and read when it starts again in {pause:.1f} s"
+                f"the reading process ended (exit {process.returncode}); arriving data is kept, "
+                f"and read after the restart in {pause:.1f} s"
             )
             await asyncio.wait({stopping}, timeout=pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
@@ -375,7 +375,7 @@ class _Worker:
 
 
 def _work(pipe: RawIOBase) -> None:
-    """Read what arrives, in its own process, until the pipe is closed."""
+    """Read arriving data, in its own process, until the pipe is closed."""
     # Ctrl-C reaches every process of a terminal; the other one decides when this ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()

@@ -182,7 +182,7 @@ class Proofs:
 
     def _begin(self, now: float) -> _Running | None:
         lost = update(issue_proof).where(issue_proof.c.state == "running", issue_proof.c.due <= now)
-        message = "the worker ended while it was played: ask for it again"
+        message = "the worker ended during the play: request it again"
         waiting = (
             select(issue_proof, issue.c.key)
             .join(

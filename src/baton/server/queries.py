@@ -871,7 +871,7 @@ def _current(project: int) -> ColumnElement[bool]:
 
 
 def _split(terms: Iterable[Term], fields: Iterable[str]) -> tuple[list[Term], list[Term]]:
-    """Return the terms about some fields, and the others."""
+    """Split terms into those about some fields, and the others."""
     names = set(fields)
     chosen: list[Term] = []
     others: list[Term] = []
@@ -881,7 +881,7 @@ def _split(terms: Iterable[Term], fields: Iterable[str]) -> tuple[list[Term], li
 
 
 def _about_scores(chosen: Filter) -> tuple[list[Term], list[Term]]:
-    """Return the terms about one score, and the others; a verdict goes with its evaluator."""
+    """Split off the terms about one score; a verdict belongs to its evaluator."""
     about, others = _split(chosen.terms, _SCORE_FIELDS)
     if about:
         return _split(chosen.terms, (*_SCORE_FIELDS, "verdict"))

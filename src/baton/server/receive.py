@@ -122,13 +122,9 @@ class Receiver:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Have a request in flight.
-
-        Raises:
-            Refused: there are too many.
-        """
+        """Count a request in flight for a block. Raises: Refused: there are too many."""
         if self._in_flight >= self.limits.requests:
-            raise Refused(503, f"{self._in_flight} requests are in flight already")
+            raise Refused(503, f"{self._in_flight} requests are already in flight")
         self._in_flight += 1
         try:
             yield
@@ -137,10 +133,9 @@ class Receiver:
 
     @contextmanager
     def memory(self) -> Iterator[Callable[[int], None]]:
-        """Count the bytes of a request, which are held until it is answered.
+        """Count the bytes of a request, which are in memory until it is answered.
 
-        Raises:
-            Refused: when the bytes of all requests are more than may be held.
+        Raises: Refused: the bytes of all requests exceed the limit.
         """
         held = 0
 
@@ -159,10 +154,9 @@ class Receiver:
     async def export(
         self, project: int, kind: Kind, form: Form, body: bytes, encoding: str = ""
     ) -> Taken:
-        """Take an export; it is stored when this returns.
+        """Accept an export; it is stored when this returns.
 
-        Raises:
-            Refused: and why; nothing was stored.
+        Raises: Refused: with the reason; nothing was stored.
         """
         await self._check_queue()
         read = partial(self._read, project, kind, form, body, encoding)
@@ -175,10 +169,9 @@ class Receiver:
         return Taken(export.records, export.rejected, export.reason)
 
     async def recording(self, project: int, name: str, form: str, body: bytes) -> tuple[int, bool]:
-        """Take an upload; returns how many files it has, and whether it was not there before.
+        """Accept an upload; returns the number of its files, and whether it is new.
 
-        Raises:
-            Refused: and why; nothing was stored.
+        Raises: Refused: with the reason; nothing was stored.
         """
         await self._check_queue()
         limits = self.limits
@@ -196,7 +189,7 @@ class Receiver:
         return files, kept
 
     def close(self) -> None:
-        """Commit what waits, and take no more."""
+        """Commit waiting requests, and accept no more."""
         self._group.close(_CLOSING)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -212,7 +205,7 @@ class Receiver:
         except TooLarge as error:
             raise Refused(413, str(error)) from None
         except LookupError:
-            message = f"the encoding `{encoding[:40]}` is not known: gzip and zstd are"
+            message = f"unknown encoding `{encoding[:40]}`: use gzip or zstd"
             raise Refused(415, message) from None
         entry = entry_of(project, kind, form, export.body) if export.body else None
         return export, entry
@@ -242,7 +235,7 @@ class Receiver:
                 raise Refused(503, without_reason(error)) from None
             self._waiting = depth.waiting
         if self._waiting >= self.limits.queue:
-            raise Refused(503, f"{self._waiting:,} bodies wait to be read already")
+            raise Refused(503, f"{self._waiting:,} bodies are already waiting to be read")
 
 
 _CLOSING = 5.0

@@ -450,7 +450,7 @@ def _said(store: Store, connection: Connection, project: int, names: Iterable[st
         rows = connection.execute(query.where(label.c.id > known.last)).all()
         if known.count + len(rows) != count:
             known, rows = _Said(0, 0, {}), connection.execute(query).all()
-        labels = dict(known.labels)  # others look at what was known
+        labels = dict(known.labels)  # other threads use the known ones
         for _, number, subject, by, value in rows:
             labels[number, subject] = {**labels.get((number, subject), {}), by: value}
         last = rows[-1].id if rows else known.last

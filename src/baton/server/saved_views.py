@@ -70,7 +70,7 @@ def save_view(
 
 
 def delete_view(store: Store, project: int, id_: int) -> None:
-    """Delete a view; one that is gone already is not an error."""
+    """Delete a view; if it no longer exists, nothing happens."""
     table = saved_view.c
     with store.write() as connection:
         connection.execute(delete(saved_view).where(table.project == project, table.id == id_))

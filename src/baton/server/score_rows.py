@@ -1,6 +1,6 @@
-"""Scores that come after their conversation was read: of judges, and of rescores.
+"""Adds scores after their conversation was read: those of judges and of rescores.
 
-Rows are only added. Verdicts and sums by hour follow those that count.
+Rows are only added. Verdicts and hourly sums are updated by the scores that count.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .rows import Row, Sums, give_verdicts, issues_due, slices
 from .schema import conversation, dispatch, score
 
 Key = tuple[str, str]
-"""What a score of a rule is of: the evaluator, and the subject as its row has it."""
+"""The object of a rule's score: the evaluator, and the subject as in its row."""
 
 
 def add_scores(
@@ -28,10 +28,10 @@ def add_scores(
     version: int,
     rows: Sequence[Row],
 ) -> None:
-    """Add scores that came later, as those of judges do.
+    """Add scores that came later, such as those of judges.
 
-    ``rows`` are as in :class:`Reading`. Verdicts and sums follow if the version is still the
-    current one; the scores of an older one are only kept.
+    ``rows`` are as in :class:`Reading`. Verdicts and sums are updated if the version is still the
+    current one; scores of an older version are only stored.
     """
     if not rows:
         return
@@ -48,9 +48,9 @@ def add_scores(
 
 
 def lock(connection: Connection, project: int, ids: Sequence[int]) -> dict[int, Row]:
-    """Return rows of conversations by number; nobody else changes them until the end.
+    """Return rows of conversations by number, locked until the end of the transaction.
 
-    All of what is locked together is locked in one order, as others may lock some of it.
+    All workers lock rows in the same order, so that there is no deadlock.
     """
     query = select(conversation).where(
         conversation.c.project == project, conversation.c.id.in_(ids)
@@ -67,11 +67,11 @@ def change_scores(
     sums: Sums,
     rescore: int | None = None,
 ) -> None:
-    """Add scores to the version that a conversation has now, and let verdicts follow.
+    """Add scores to the current version of a conversation, and update its verdicts.
 
-    ``of`` is its row, which is locked, and follows. ``replaced`` are scores of it that no longer
-    count, as a ``rescore`` came to others; they stay, and say so. ``sums`` take what changes, and
-    are written by the caller.
+    ``of`` is its locked row, which is updated. ``replaced`` are its scores that no longer count,
+    because a ``rescore`` gave others; they stay, with its number. ``sums`` collect the changes, and
+    the caller writes them.
     """
     ids = {"project": of["project"], "conversation": of["id"]}
     scores = [{**ids, "version": of["version"], **row, "rescore": rescore} for row in rows]
@@ -129,11 +129,11 @@ def replace_scores(
     sums: Sums,
     rescore: int,
 ) -> Change:
-    """Let scores of a rule take the place of those that are otherwise; what is equal stays.
+    """Replace the scores of a rule that differ from the new ones; equal scores stay.
 
-    ``current`` are its scores of this conversation that count. Of these, those that neither are
-    among the new ones nor in ``kept`` no longer count: the rule no longer scores that.
-    With ``None`` all others are kept.
+    ``current`` are the rule's scores of this conversation that count. Those whose object is neither
+    among the new ones nor in ``kept`` no longer count, because the rule no longer scores that
+    object. With ``None``, all others are kept.
     """
     new: dict[Key, list[Row]] = defaultdict(list)
     for row in rows:
@@ -157,12 +157,12 @@ def replace_scores(
 
 
 def key_of(row: Row) -> Key:
-    """Return what a score of a rule is of."""
+    """Return the object of a rule's score."""
     return row["evaluator"], row["subject"]
 
 
 def is_same(new: Row, old: Row) -> bool:
-    """Return whether a score says what another one says, and was made in the same way."""
+    """Return whether two scores say the same, and were made in the same way."""
     same = ("status", "value", "threshold", "sampled")
     return made_alike(old, new["made_by"], new["evaluator_version"]) and all(
         new[name] == old[name] for name in same
@@ -170,7 +170,7 @@ def is_same(new: Row, old: Row) -> bool:
 
 
 def made_alike(row: Row, made_by: str, version: str) -> bool:
-    """Return whether a stored score was made in this way; an early one has only the version."""
+    """Return whether a stored score was made in this way; old scores have only the version."""
     if row["made_by"] is None:
         return bool(row["evaluator_version"] == version)
     return bool(row["made_by"] == made_by)
@@ -179,7 +179,7 @@ def made_alike(row: Row, made_by: str, version: str) -> bool:
 def current_scores(
     connection: Connection, project: int, rule: str, versions: Iterable[tuple[int, int]]
 ) -> dict[int, list[Row]]:
-    """Return the scores of a rule that count, by conversation; of each its version is given."""
+    """Return the current scores of a rule, by conversation; each is given with its version."""
     wanted = dict(versions)
     rows: dict[int, list[Row]] = defaultdict(list)
     for some in slices(wanted):

@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
 
 
 class _Later:
-    """A placeholder for a judge that is asked later; it records whether it was asked."""
+    """A placeholder for a judge that is called later; it records whether it was needed."""
 
     model = ""
     samples = 1

@@ -47,14 +47,14 @@ class Chunk(msgspec.Struct, array_like=True):
 
 
 class Loss(NamedTuple):
-    """A problem of a body: why it counts as not read, or which data has no place."""
+    """A problem of a body: why it counts as unread, or which data was dropped."""
 
     item: Item
     error: str
 
 
 class Arrived:
-    """What arrived of one trace, in a batch of bodies."""
+    """The part of one trace that arrived in a batch of bodies."""
 
     def __init__(self, received: float) -> None:
         self.spans: list[Span] = []
@@ -212,7 +212,7 @@ _LONGEST = 2000
 
 
 def _problem(report: Report, lost: Sequence[Dropped], any_kept: bool) -> str | None:
-    """Return why a body counts as not read, although its intact part is stored."""
+    """Return why a body counts as unread, although its intact part is stored."""
     if report.problems:
         return shown(InputError(report.all_problems()))
     if lost and not any_kept:
@@ -384,9 +384,9 @@ _UNSEEN, _ENOUGH = 10.0, 100
 
 
 def quiet_times(connection: Connection, projects: Sequence[int]) -> dict[int, float]:
-    """Return how long a conversation of each project has to be quiet to be over.
+    """Return the silence that completes a conversation, by project, in seconds.
 
-    It is the 99th percentile of the gaps seen, between 5 seconds and 5 minutes.
+    It is the 99th percentile of the observed gaps, between 5 seconds and 5 minutes.
     """
     times = {}
     for project in projects:

@@ -40,16 +40,15 @@ def edges(
     until: float | None = None,
     agent: str | None = None,
 ) -> list[Edge]:
-    """Return who dispatched to whom, the commonest first, with scores by evaluator.
+    """Return who dispatched to whom, the most frequent first, with scores by evaluator.
 
-    Only those from and to an ``agent``, if one is named.
-
-    From the hourly sums, so that the hours of both ends count as a whole. Scores of runs are there
-    under the agent that ran, without a sender; if nobody dispatched to it, with no dispatches.
+    If an ``agent`` is named, only its own edges are returned. The figures come from the hourly
+    sums, so the first and the last hour count in full. Scores of runs are listed under the agent
+    that ran, without a sender; without dispatches, if no agent dispatched to it.
     """
 
     def chosen(table: Table) -> list[ColumnElement[bool]]:
-        # Scores about a conversation or a turn are sums without a receiver: they are of no edge.
+        # Scores about a conversation or a turn are sums without a receiver: they belong to no edge.
         conditions = [table.c.to_agent != ""]
         if agent is not None:
             conditions.append((table.c.from_agent == agent) | (table.c.to_agent == agent))
@@ -117,8 +116,9 @@ def trends(
 ) -> list[Point]:
     """Return sums of each hour, day or week (UTC; weeks begin on Mondays), the oldest first.
 
-    Of dispatches, where ``passed`` are those that completed; of an evaluator's scores, if one is
-    named. Without ``since``, the last 100 steps; steps in which nothing happened are left out.
+    They are sums of dispatches, where ``passed`` counts the completed ones; or of an evaluator's
+    scores, if one is named. Without ``since``, the last 100 steps are returned; steps in which
+    nothing happened are left out.
 
     Raises:
         InputError: more than 10,000 steps.
@@ -171,7 +171,7 @@ def _hours(
     *,
     by_day: bool = True,
 ) -> Subquery:
-    """Return the sums of a time, each with the first hour that it is of.
+    """Return the sums of a time range, each with its first hour.
 
     Whole days are one row each, unless ``by_day`` says otherwise; hours are read for the parts of
     days at both ends. ``chosen`` gives further conditions about a table of sums.

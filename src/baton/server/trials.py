@@ -101,7 +101,7 @@ def start_trial(
     labels = request.labels or rubric.name
     things = _things(store, project, evaluator, request, labels, settings)[: request.most]
     if not things:
-        what = f"no label by `{labels}`" if request.on == "labelled" else "nothing is chosen"
+        what = f"no label by `{labels}`" if request.on == "labelled" else "no dispatch is chosen"
         raise InputError(f"there is nothing to try the rubric on: {what}")
     now = time.time() if now is None else now
     kept = _Kept(text=request.text, judge=name, labels=labels, things=things)

@@ -68,7 +68,7 @@ def find_target(
         target = target._replace(config=config_of(config, own_code=own_code))
     if app is not None:
         if target.provider is None or target.provider["type"] != "adk_http":
-            message = f"{option('app')} goes with the address of an ADK server; a config has "
+            message = f"{option('app')} is only for the address of an ADK server; a config has "
             message += "`app_name`"
             raise InputError(message)
         target.provider["app_name"] = app
@@ -142,9 +142,9 @@ class Served(NamedTuple):
 def served(place: Path) -> Served:
     """Return the agents of a folder or a config, and the folders of their cases.
 
-    A folder is one of ADK agents, or holds such folders as `adk web` takes it; eval sets are beside
-    the agents. A config names providers, and maybe its dataset. All paths are absolute, and no code
-    is examined yet.
+    A folder is one of ADK agents, or contains such folders, as for `adk web`; eval sets are next to
+    the agents. A config names providers, and may name a dataset. All paths are absolute, and no
+    code is examined yet.
 
     Raises:
         InputError: there are none.
@@ -194,7 +194,7 @@ def names_providers(file: Path) -> bool:
 
 
 def is_configured(agent: AgentLike) -> bool:
-    """Tell a provider of a config from an agent that is named by itself."""
+    """Tell whether an agent is a provider of a config, and not one named directly."""
     return isinstance(agent, dict) and "config" in agent and "type" not in agent
 
 
@@ -221,7 +221,7 @@ def in_own_process(
     """Have a program run in its own process.
 
     With changed texts it does so anyway, so that both compared plays run in the same way.
-    Where it is not played at all, nothing of it is loaded, not even to tell what records it.
+    If it is not played at all, nothing of it is loaded, not even to find out what records it.
     """
     changes: dict[str, Any] = {"workers": "process"}
     if not is_played:

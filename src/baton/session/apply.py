@@ -51,7 +51,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     def _next(self) -> list[str]:
         names = [name for each in self.files.values() for name in each]
         if any(name.startswith("rubric:") for name in names):
-            return ["change `version:` as well, as calibrations are of one text"]
+            return ["change `version:` as well: a calibration applies to one text only"]
         return []
 
 

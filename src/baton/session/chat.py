@@ -127,7 +127,7 @@ class Chat:
 
     @property
     def is_open(self) -> bool:
-        """Whether the agent may say something yet."""
+        """Whether the agent may still say something."""
         return self._state not in ("ended", "failed")
 
     @property

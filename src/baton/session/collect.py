@@ -79,8 +79,8 @@ def collect(
     """
     if count < 1 or (not failing and issue is None and not FEWEST <= count <= MOST):
         raise InputError(
-            f"{option('count')} is from {FEWEST} to {MOST}: fewer cannot tell a drop from chance, "
-            "and more are played for a long time"
+            f"{option('count')} is from {FEWEST} to {MOST}: fewer cannot distinguish a drop from "
+            "chance, and more take long to play"
         )
     terms = [where] if where else []
     if edge is not None:
@@ -166,4 +166,4 @@ def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> 
     if collected.unscored:
         yield f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from"
     if collected.refused:
-        yield f"{counted(collected.refused, 'conversation')} without consent: left out"
+        yield f"{counted(collected.refused, 'conversation')} left out: no consent"

@@ -75,7 +75,7 @@ def compare(
     new = _side(latest_evaluation(Path(stored)) if after is None else after)
     compared = compare_snapshots(old, new, confidence=confidence, min_effect=min_effect)
     if compared.refused and not force:
-        problems = [f"they do not compare: {differs}" for differs in compared.refused]
+        problems = [f"they cannot be compared: {differs}" for differs in compared.refused]
         problems.append(f"{option('force', True)} compares them anyway")
         raise InputError(Problem(message=problem) for problem in problems)
     return compared
@@ -172,8 +172,8 @@ def set_baseline(
     snapshot = snapshot_of(read_evaluation(folder))
     if snapshot.status not in ("passed", "failed") and not force:
         raise InputError(
-            f"{place_of(folder)}: it is `{snapshot.status}`, not whole: resume it first, or keep "
-            f"it anyway with {option('force', True)}"
+            f"{place_of(folder)}: it is `{snapshot.status}`, so it is incomplete: resume it "
+            f"first, or keep it anyway with {option('force', True)}"
         )
     if snapshot.status == "failed" and not allow_failing:
         raise InputError(

@@ -98,7 +98,7 @@ def component(listed: Sequence[Component], name: str) -> Component:
 def changes_in(words: Sequence[str]) -> dict[str, str]:
     """Read changes as the command line has them: ``NAME=FILE``, with the new text in the file.
 
-    Of examples it is ``examples:NAME=FILE`` or ``examples:NAME=FILE:case1,case2``.
+    For examples it is ``examples:NAME=FILE`` or ``examples:NAME=FILE:case1,case2``.
 
     Raises:
         InputError: it is not one, no such file, or a name that is not a component's or is given

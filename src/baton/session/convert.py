@@ -138,7 +138,7 @@ def draft_dispatches(
 ) -> list[Case]:
     """Return a case for each of some dispatches of recorded traces.
 
-    Faults of a dispatch that the record proves (``tool_attempted``) are among its failure modes.
+    Faults that the record proves (``tool_attempted``) are added to the failure modes of the case.
 
     Args:
         traces: as for :func:`draft`.

@@ -419,7 +419,7 @@ def slug_of(title: str, kind: New) -> str:
         slug = re.sub(r"[\W_]+", "-", title).strip("-").lower()
     if not slug:
         what = "ASCII letters or digits" if kind == "adk" else "letters or digits"
-        raise InputError(Problem(path="name", message=f"`{title[:60]}` has no {what}"))
+        raise InputError(Problem(path="name", message=f"`{title[:60]}` contains no {what}"))
     return slug[:80]
 
 

@@ -33,7 +33,7 @@ from .rubrics import rubric_evaluator, rubric_files
 
 _LIMITS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """Error limits for which the share of answers is reported."""
-# What a version says of examples and of a distilled judge: the rubric is the same.
+# Parts of a version for examples and for a distilled judge: the rubric is the same without them.
 _MARKS = re.compile(r"(\+[xd][0-9a-f]{8})+$")
 
 
@@ -205,7 +205,7 @@ def _verdict(
 
 
 def _costs(made: StoredEvaluation, rubric: str) -> Iterator[float]:
-    """Yield what the verdicts of a judge cost that were not from the cache."""
+    """Yield the costs of a judge's verdicts, except those from the cache."""
     for result in made:
         for score in result.scores:
             use = score.judge

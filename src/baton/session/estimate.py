@@ -122,7 +122,7 @@ def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate 
 def _questions_of(
     evaluator: Evaluator, usual: int
 ) -> Iterator[tuple[Unit, int, Mapping[str, Any]]]:
-    """Yield the unit, the number of samples and own judge settings, for each model it asks."""
+    """Yield the unit, the samples and the judge settings, for each model that it asks."""
     if isinstance(evaluator, Judged):
         options, rubric = evaluator.options, evaluator.rubric
         own = options.samples or options.judge.get("samples") or rubric.samples
@@ -210,7 +210,7 @@ def estimate_plays(plan: Plan, cases: Sequence[Case], plays: int) -> PlaysEstima
         )
     unknown = [f"the price of {model}" for model in unpriced]
     if silent:
-        unknown.append(f"what {counted(silent, 'case')} without recorded tokens or costs will take")
+        unknown.append(f"the usage of {counted(silent, 'case')} without recorded tokens or costs")
     known_costs = [each.cost_usd for each in used if each.cost_usd is not None]
     return PlaysEstimate(
         plays=plays,

@@ -224,7 +224,7 @@ def evaluate_into(
 
 
 def _about(prepared: Prepared, changes: Sequence[ChangedText]) -> dict[str, Any]:
-    """Return what the folder of an evaluation says about how it was made."""
+    """Return the description of how an evaluation was made, for its folder."""
     player = prepared.provider
     return folder_header(
         prepared.plan,

@@ -37,7 +37,7 @@ from .server_source import is_server, source_of
 _OPEN = ("new", "open", "regressed")
 _CONVERSATIONS = 500
 """Maximum conversations to fetch from a server because something in them was labelled as failed.
-Each is a request; more labels for one agent would not change which one is chosen."""
+Each costs a request; more labels for one agent would not change which agent is chosen."""
 
 
 class Evidence(NamedTuple):
@@ -265,7 +265,7 @@ _SENDERS_TOO = ("loop", "repeated_work", "over_limit")
 
 
 def at_fault(issue: Issue) -> str | None:
-    """Return whose text can fix an issue: the sender's if it chose, asked or used badly."""
+    """Return the agent whose text can fix an issue: the sender if it chose or asked badly."""
     if issue.subtype == "infrastructure":
         return None  # a model or the network was down: no text helps
     agents = [issue.receiver, issue.sender]
@@ -277,7 +277,7 @@ def at_fault(issue: Issue) -> str | None:
 def _issues_in(path: Path) -> list[Issue] | None:
     """Return the issues of a file of ``baton issues --json``; ``None`` for anything else.
 
-    It has a line for each issue. What was done about one (`.baton/issues/KEY.json`) has it inside.
+    It has a line for each issue. A progress file (`.baton/issues/KEY.json`) contains its issue.
     """
     if not path.is_file() or path.suffix not in (".json", ".jsonl"):
         return None

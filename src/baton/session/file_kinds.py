@@ -78,7 +78,7 @@ def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
     """Load a config that the user named; ``own_code`` is as for :func:`load_config`.
 
     Raises:
-        InputError: it has errors, or is plainly something else; with what takes that.
+        InputError: it has errors, or is clearly something else; says which command takes that.
     """
     try:
         return load_config(path, own_code=own_code)
@@ -128,12 +128,12 @@ _OF_CASES = re.compile(
 
 
 def cases_in(file: Path) -> Literal["only", "also"] | None:
-    """Return whether a file has cases: ``only`` these, or ``also`` a recording (ADK eval sets).
+    """Return whether a file has cases: ``only`` cases, or ``also`` a recording (ADK eval sets).
 
-    A folder does where every file of it holds cases only.
+    A folder counts if every file in it has only cases.
 
-    Recordings are not decoded for this where their first 64 KiB have no key that starts a dataset,
-    and of JSON lines only the first line is.
+    A recording is not decoded if its first 64 KiB have no key that starts a dataset; of JSON lines,
+    only the first line is decoded.
     """
     if file.is_dir():
         # The first file that holds no cases ends it: most folders are of recordings.

@@ -31,7 +31,7 @@ def check_policy(
     Args:
         policy: a policy, or its file.
         traces: files and folders with recordings, evaluation folders, and servers
-            (``server://HOST``). The policy may search for secrets in them; none is shown.
+            (``server://HOST``). The policy may search for secrets in them, but no secret is shown.
         functions: a module, or its file, that registers functions of the policy; it is run.
         note: called with notes of the readers; by default the logger `baton` warns.
 

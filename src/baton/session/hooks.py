@@ -196,7 +196,7 @@ def _changed(file: Path, before: str | None, settings: dict[str, Any]) -> Settin
 
 
 def _take_out(settings: dict[str, Any], kind: Kind) -> bool:
-    """Remove our hooks, and what is then empty; return whether there were any."""
+    """Remove our hooks, and lists that are then empty; return whether there were any."""
     hooks = settings.get("hooks", {})
     any_ours = False
     for event, groups in list(hooks.items()):

@@ -163,10 +163,9 @@ def improve(
 ) -> Improvement:
     """Improve the texts of agents, one component after the other, and prove the gain.
 
-    A model proposes texts. They are played on cases with every tool answered by a stand-in; cases
-    are split by group into train, select and held out, and a text is only called better if it is
-    on held-out cases: better on the aimed axis, and worse nowhere. The agents' files are not
-    changed.
+    A model proposes texts. They are played on cases, and stand-ins answer for every tool. Cases are
+    split by group into train, select and held out. A text only counts as better if held-out cases
+    prove it: better on the aimed axis, and worse nowhere. The agents' files are not changed.
 
     Args:
         moments: cases, recorded traces, or the paths of either, as for :func:`baton.replay`.
@@ -361,7 +360,7 @@ def _check_axes(options: Options, evaluators: set[str]) -> None:
     for name, value in (("aim", options.aimed), *(("witness", n) for n in options.witnesses)):
         if value is not None and _evaluator_of(value) not in known:
             listed = ", ".join(sorted(known))
-            raise InputError(f"{option(name)}: nothing scores `{value}`; there are {listed}")
+            raise InputError(f"{option(name)}: nothing scores `{value}`; choose from {listed}")
 
 
 def _add_second_judge(
@@ -370,7 +369,8 @@ def _add_second_judge(
     """Have a second model judge the same as the first; return the names of its axes.
 
     Raises:
-        InputError: nothing is judged, which is fine where settings are given; or by the same model.
+        InputError: nothing is judged (allowed if settings are given), or the same model judges
+            already.
     """
     if second is None:
         return set()
@@ -413,12 +413,12 @@ def _models(planned: PlannedEvaluator, first: str) -> set[str]:
 
 
 def _check_witnesses(options: Options, planned: Mapping[str, PlannedEvaluator], first: str) -> None:
-    """Raise InputError for a witness that would only repeat what a judge said."""
+    """Raise InputError for a witness that would only repeat a judge's verdict."""
     for name in map(_evaluator_of, options.witnesses):
         if name == PASSED and options.judged:
             raise InputError(
                 f"{option('witness')}: whether a case passes depends on the judge, too: name an "
-                f"evaluator that asks nobody, or give {option('second_judge')}"
+                f"evaluator that asks no judge, or give {option('second_judge')}"
             )
         if name not in options.judged:
             continue
@@ -470,7 +470,7 @@ def _name_of(target: str | Mapping[str, Any] | None, ready: Ready) -> str:
 
 
 def _about(ready: Ready, settings: Options, judge: Judge) -> dict[str, str]:
-    """Return what must not change before resuming, by the names that people know."""
+    """Return the inputs that must not change before resuming, by the names that people know."""
     moments = ready.moments
     cases = sha256("".join(case.content_hash() for case in moments.cases).encode()).hexdigest()
     evaluators = sorted(

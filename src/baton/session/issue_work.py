@@ -289,7 +289,7 @@ def prove_fix(
     config = options.get("config")
     named = target or (os.fspath(config) if isinstance(config, str | os.PathLike) else None)
     if named is None:
-        raise InputError(f"a proof plays the fix: name the agent with {option('agent')}")
+        raise InputError(f"a fix is proven by playing it: name the agent with {option('agent')}")
     work = _begin(key, sources, evaluators, place, options)
     now = {each.name: each.text for each in list_components(named)}
     fix = _fix_of(work, now, texts)
@@ -463,7 +463,9 @@ def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None
     """Return the fix to play: a person's, or the proposed one."""
     if texts:
         if len(texts) != 1:
-            raise InputError(f"{option('with')} takes one text here: of several, none is proven")
+            raise InputError(
+                f"{option('with')} takes one text here: of several, none could be proven"
+            )
         ((name, after),) = texts.items()
         kind = kind_of_text(name, work.issue.sender)
         return make_fix(kind, name, after, now, why="a person wrote it", by="a person")

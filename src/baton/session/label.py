@@ -42,7 +42,7 @@ def label(
     Args:
         evaluation: its folder or address; the newest one below ``stored`` when left out.
         rubric: the rubric to label by; the one that judged the evaluation when left out.
-        labels: the file that takes the labels, one JSON object a line; what is in it is kept.
+        labels: the file for the labels, one JSON object per line; existing lines are kept.
         by: the name of the person who labels, if there are several.
         config: for the user's own rubrics.
         agents: agent definitions, for traces that are elsewhere.
@@ -50,7 +50,7 @@ def label(
         stored: where evaluations are stored.
 
     Raises:
-        InputError: no such rubric, or it is about nothing there.
+        InputError: no such rubric, or nothing in the evaluation that it judges.
     """
     folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     definitions = None if agents is None else Path(agents)
@@ -60,14 +60,14 @@ def label(
     verdicts = of_evaluation(made, evaluator.type)
     things = to_label(evaluator, evaluation_traces(made, definitions), EvalContext(), verdicts)
     if not things:
-        raise InputError(f"{place_of(made.folder)}: holds nothing that `{evaluator.type}` is about")
+        raise InputError(f"{place_of(made.folder)}: holds nothing that `{evaluator.type}` judges")
     return Labelling(evaluator, things, LabelFile(Path(labels)), by)
 
 
 class Labelling:
     """The things to label by one rubric, and the file that stores each label at once.
 
-    ``things`` are all there are; what has a label in the file already is not asked again.
+    ``things`` are all of them; those with a label in the file are not asked again.
     """
 
     def __init__(

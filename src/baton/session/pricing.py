@@ -17,15 +17,15 @@ PlainPrices = Mapping[str, Mapping[str, float]]
 def pricing(
     config: PathLike | None = None, prices: PlainPrices | None = None
 ) -> Callable[[Trace], Trace]:
-    """Return what fills in the costs of a trace; see :func:`baton.runner.prices.fill_costs`.
+    """Return a function that adds costs to a trace; see :func:`baton.runner.prices.fill_costs`.
 
-    Without both a trace stays as it was recorded.
+    Without a config and prices, a trace stays as it was recorded.
 
     Args:
         config: a config with ``prices:``, and maybe a provider that names the model.
-        prices: USD per million tokens by model; go before those of the config. Empty, and without a
-            config, the list of genai-prices counts if it is installed, and what a recording was
-            priced with before stays.
+        prices: USD per million tokens by model; go before those of the config. If it is empty and
+            there is no config, the list of genai-prices is used if it is installed, and costs that
+            were computed earlier stay.
 
     Raises:
         InputError: the config or a price has errors.
@@ -46,6 +46,6 @@ def pricing(
 
 
 def _was_priced(trace: Trace) -> bool:
-    """Tell a trace whose costs were computed: an evaluation holds those of its own prices."""
+    """Tell whether a trace has computed costs: in an evaluation they come from its own prices."""
     usages = [trace.usage, *(run.usage for turn in trace.turns for run in turn.runs)]
     return any(usage is not None and usage.cost_from == "prices" for usage in usages)

@@ -47,7 +47,7 @@ def pull_traces(
     max_pages: int = 10_000,
     redact: RedactLike = True,
 ) -> PulledFrom:
-    """Fetch traces, and write each when it has come; what ended it early is in the result.
+    """Fetch traces, and write each as soon as it arrives; the result says what ended it early.
 
     Credentials come from the environment: `PHOENIX_API_KEY`, or `LANGFUSE_PUBLIC_KEY` and
     `LANGFUSE_SECRET_KEY`.

@@ -28,10 +28,10 @@ class Recorded(NamedTuple):
     """The result of a recorded program.
 
     ``code`` is its exit code, as a shell has it (128 and the signal that ended it). ``on`` are the
-    instrumentors that recorded it, ``used`` the frameworks that it imported, ``lacking`` what to
-    install for those that nothing recorded, by framework. ``problems`` say why something was not
-    recorded. ``size`` is how many bytes the recording has grown. ``file`` is ``None`` if all went
-    to a server; ``sent`` tells whether that took something.
+    instrumentors that recorded it, ``used`` the frameworks that it imported. ``lacking`` is what to
+    install, by framework, for those that nothing recorded. ``problems`` say why something was not
+    recorded. ``size`` is the number of bytes that were added to the recording. ``file`` is ``None``
+    if spans go to a server; ``sent`` tells whether the server accepted any.
     """
 
     file: Path | None
@@ -58,14 +58,14 @@ def record_program(
 
     Args:
         command: the program and its arguments, as in a shell.
-        file: what to add to; one with the time in its name by default.
-        server: the address of a server to send to, in place of a file. There the service is
-            called as the program, unless that or the environment says otherwise.
+        file: the file to append to; by default one with the time in its name.
+        server: the address of a server to send to, in place of a file. There the service has the
+            program's name, unless the program or the environment sets another one.
         project: the project there.
 
     Raises:
-        InputError: there is no such program, the address is none, the file is a folder, or both a
-            file and a server are given.
+        InputError: there is no such program, the address is not valid, the file is a folder, or
+            both a file and a server are given.
     """
     if not command:
         raise InputError("name the program: baton record -- python app.py")
@@ -145,7 +145,7 @@ def _no_program(command: Sequence[str], error: OSError) -> str:
 
 @contextmanager
 def _interrupts_are_the_programs() -> Iterator[None]:
-    """Leave Ctrl-C to the program, which also gets it and may have to clean up."""
+    """Ignore Ctrl-C here: the program gets it as well, and may have to clean up."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

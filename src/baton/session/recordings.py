@@ -85,18 +85,15 @@ def _copy(address: str) -> str:
 def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) -> Recordings:
     """Replace evaluation folders and servers by recordings.
 
-    With ``addresses``, those that hold no evaluation are kept; else they are refused.
-
-    Conversations of a server (``server://HOST``) are fetched into a file. For the folder of an
-    evaluation stands what it was made of.
-
-    The folder of played cases holds its traces, and stays. One that was made of recordings only
-    names them. A folder is data: what it names is opened only where its seal says that it was made
-    here, by this user; else the user has to name the recordings.
+    With ``addresses``, those without an evaluation are kept; otherwise they are refused.
+    Conversations of a server (``server://HOST``) are fetched into a file. The folder of played
+    cases contains its traces, and is kept. The folder of scored recordings only names them, and is
+    replaced by them. A folder is data: the files that it names are opened only if its seal shows
+    that this user made it on this machine. Otherwise the user has to name the recordings.
 
     Raises:
-        InputError: recordings that may not be opened, or are gone; with what to name instead.
-            Or a server refuses what is asked for, or has none of it.
+        InputError: recordings that may not be opened or no longer exist, with what to name instead;
+            or a server refuses the request or has no such conversation.
         ServerError: a server does not answer.
     """
     read, exclude, agents = list[str](), list[Path](), None

@@ -80,27 +80,27 @@ def replay(
 ) -> Replayed:
     """Play recorded dispatches again, unchanged and with changed texts, and compare them.
 
-    Every tool is answered from the recording: nothing is paid, sent or deleted again. If the
-    recording has no answer for a tool, the call is refused by name, and its case is an error.
+    The recording answers every tool call: nothing is paid, sent or deleted again. A call without a
+    recorded answer is refused with an error that names the tool, and its case is an error.
 
     Args:
-        moments: recorded traces, of which each dispatch is played again; or cases: dispatch cases,
-            or any others. Or the paths of either.
+        moments: recorded traces, whose dispatches are all played again; or cases, of dispatches or
+            any others; or the paths of either.
         target: the agent, as `baton eval` takes it, or the spec of a provider; that of ``config``
             when left out.
-        evaluators: what scores; by what the cases expect when left out.
+        evaluators: the evaluators; by default those for what the cases expect.
         dispatch: the id of the only dispatch of the traces to play, or of several; ``TRACE/ID``
             where several traces have one with that id.
         form: ``decision``, ``child`` or ``integration``; ``conversation`` plays all messages of a
-            trace again. As a case says, else ``decision``.
+            trace again. By default the form that a case states, else ``decision``.
         expect: the agents that the dispatch should go to, if ``dispatch`` names one.
         app: the app of an ADK server.
         variant: which of a config's providers plays.
         keyword: play only cases that match this expression, as for `-k` of `baton eval`.
-        limit: at most so many cases.
+        limit: the maximum number of cases.
         save: a new folder for both plays, ``unchanged`` and ``changed``, as evaluations.
-        options: as for :func:`baton.evaluate`. ``texts`` are those that are changed;
-            ``live_tools`` alone really run.
+        options: as for :func:`baton.evaluate`. ``texts`` are the changed texts; only ``live_tools``
+            really run.
 
     Raises:
         InputError: a file with errors, no such agent, dispatch, text or tool, or a change that
@@ -131,7 +131,7 @@ def replay(
 
 
 class Ready(NamedTuple):
-    """What is to be played, by whom, and the files that it came from.
+    """The cases to play, the agent that plays them, and the files they came from.
 
     ``played_by`` is the type of the provider.
     """
@@ -156,20 +156,20 @@ def ready_moments(
     limit: int | None = None,
     instead: str,
 ) -> Ready:
-    """Find the agent and the cases, and what scores them; nothing is played.
+    """Find the agent, the cases and the evaluators; nothing is played.
 
     Args:
         moments: as for :func:`replay`, as are all others.
         target: the agent.
-        evaluators: what scores.
-        options: what is found out is put in.
+        evaluators: the evaluators.
+        options: the options; those that are found out are added.
         dispatches: the only dispatches of recordings.
         form: how they are played.
-        expect: whom the dispatch should go to.
+        expect: the agents that the dispatch should go to.
         app: the app of an ADK server.
         variant: which of a config's providers.
         keyword: only cases that this expression fits.
-        limit: at most so many cases.
+        limit: the maximum number of cases.
         instead: says what to write where the agent is missing.
 
     Raises:
@@ -223,7 +223,7 @@ def _agent_of(
     variant: str | None,
     instead: str,
 ) -> _Agent:
-    """Find who plays: one agent, or one provider of a config; raises InputError."""
+    """Find the agent that plays: a named one, or one provider of a config; raises InputError."""
     config, spec = options.get("config"), None
     if isinstance(target, Mapping):
         spec = dict(target)
@@ -291,13 +291,13 @@ def _chosen(
     if not some and agent.config is not None and agent.config.dataset:
         with_cases = list(agent.config.dataset)
     if not some and not with_cases:
-        raise InputError("name what is to be played: cases, or recordings")
+        raise InputError("name the cases or recordings to play")
     if (with_cases or cases) and (recordings or traces):
-        raise InputError("these are recordings and cases: play the one or the other")
+        raise InputError("these are both recordings and cases: play one or the other")
     if with_cases or cases:
         if dispatches or expect:
             what = option("dispatch") if dispatches else option("expect")
-            raise InputError(f"{what} is for recordings: a case says these things itself")
+            raise InputError(f"{what} is for recordings: a case states this itself")
         if with_cases:
             dataset = inputs_of(options, with_cases).dataset
             assert dataset is not None  # noqa: S101 - paths are named
@@ -330,9 +330,9 @@ def _chosen(
 
 
 def _stated(paths: Iterable[str]) -> dict[StatedKey, ExpectedHandling]:
-    """Return what cases stated of dispatches, as the scores of evaluation folders repeat it.
+    """Return what cases expected of dispatches, as the scores in evaluation folders contain it.
 
-    `dispatch_routing` holds each dispatch against what the case expected in its place.
+    `dispatch_routing` compares each dispatch with the expected one at its position.
     """
     handlings: dict[StatedKey, ExpectedHandling] = {}
     for folder in filter(is_evaluation, map(Path, paths)):
@@ -406,7 +406,7 @@ def _save(
 
 
 def target_and_moments(words: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Separate the agent or config, which is named first, from what is played again."""
+    """Separate the agent or config, which is named first, from the recordings or cases."""
     listed = list(words)
     if listed and listed[0].endswith(".py"):
         raise InputError(f"{listed[0]}: name the agent in it, as in {listed[0]}:agent")

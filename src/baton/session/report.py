@@ -91,16 +91,16 @@ def report(
         csv: the file for a row for each score.
         junit: the file for a JUnit report.
         output: a file that will be written afterwards; the function checks that it can be.
-        traces: recordings that it was made of: needed for pages with traces when it was made on
+        traces: recordings that it was made from: needed for pages with traces when it was made on
             another machine, or moved.
         agents: agent definitions that these recordings were scored with.
-        redact: what is replaced by tags; ``None`` for what the folder says.
+        redact: what is replaced by tags; with ``None``, the folder's own settings.
         with_traces: whether to report why traces cannot be shown, also without ``html``.
         stored: where evaluations are stored.
         note: called with why traces are not shown; by default the logger `baton` warns.
 
     Returns:
-        The evaluation: its ``header``, and ``rows()`` of its results in short.
+        The evaluation: its ``header``, and ``rows()`` with a summary of each result.
 
     Raises:
         InputError: no such evaluation, or a file that cannot be written.

@@ -44,10 +44,11 @@ class PartJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fetched(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A part as its worker made it. A ``fault`` ends the export; ``is_away``: no server answers.
+    """A part as its worker made it.
 
-    ``items`` are tables or conversations; of the latter, ``spans`` counts the spans of each, and
-    ``deleted`` those whose records retention deleted.
+    A ``fault`` ends the export; ``is_away``: no server answers. ``items`` are tables or
+    conversations. For conversations, ``spans`` counts the spans of each, and ``deleted`` those
+    whose records retention deleted.
     """
 
     items: list[bytes] = []
@@ -119,7 +120,7 @@ def fetched_parts(
     """Yield the parts of some conversations of a server, in their order.
 
     Raises:
-        InputError: the server refuses what is asked for, or workers cannot work.
+        InputError: the server refuses the request, or workers cannot work.
         ServerError: it does not answer, or a worker was lost repeatedly.
     """
     from .server_client import ServerError
@@ -197,7 +198,7 @@ def exports_of(
     """Yield conversations as OTLP JSON, redacted; ``None`` for what retention deleted.
 
     Raises:
-        InputError: the server refuses what is asked for, or workers cannot work.
+        InputError: the server refuses the request, or workers cannot work.
         ServerError: it does not answer, or a worker was lost repeatedly.
     """
     with closing(fetched_parts(source_of(address), OtlpWorker, backend, redaction)) as parts:

@@ -1,4 +1,4 @@
-"""Conversations of a server where recordings are named: ``server://HOST/PROJECT?to=refund-*``."""
+"""Conversations of a server in place of recordings: ``server://HOST/PROJECT?to=refund-*``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def is_server(text: str) -> bool:
 
 
 class Source(NamedTuple):
-    """Conversations of a server: a filter by field, and the newest ``most`` of what meets it."""
+    """Conversations of a server: filters by field, and a limit to the newest ``most``."""
 
     server: Server
     fields: dict[str, object]
@@ -40,17 +40,17 @@ class Source(NamedTuple):
 
 
 def source_of(address: str) -> Source:
-    """Take the address of conversations apart: ``server://HOST[:PORT][/PROJECT][?FILTER]``.
+    """Parse the address of conversations: ``server://HOST[:PORT][/PROJECT][?FILTER]``.
 
     A filter has the fields of the API, as its parameters: ``?to=refund-*&since=2026-01-31``;
-    ``limit=100`` are the newest hundred. The key is in the environment (``BATON_API_KEY``).
+    ``limit=100`` takes the newest hundred. The key is in the environment (``BATON_API_KEY``).
 
     Raises:
         InputError: it is not such an address.
     """
     from baton.pull.store import moment
 
-    from .server_client import connect  # it loads what asks over HTTP
+    from .server_client import connect  # it loads the HTTP client
 
     problem = "is not an address of conversations: write server://HOST[:PORT][/PROJECT][?to=AGENT]"
     try:
@@ -87,10 +87,10 @@ def _shown(address: str) -> str:
 def fetch(address: str, note: Note) -> Path:
     """Fetch records into a file below ``.baton``: JSON lines, as ``baton show --json`` has them.
 
-    The name of the file is derived from its content, so the same conversations are kept once.
+    The name of the file is derived from its content, so the same conversations are stored once.
 
     Raises:
-        InputError: the server refuses what is asked for, or has none of it.
+        InputError: the server refuses the request, or has no such conversation.
         ServerError: it does not answer.
     """
     from .record import FOLDER
@@ -123,7 +123,7 @@ def fetch(address: str, note: Note) -> Path:
 
 
 def _items(source: Source, path: str) -> Iterator[msgspec.Raw | None]:
-    """Yield what a list of the API has of each conversation, as JSON; ``None`` is deleted."""
+    """Yield each conversation of a list of the API, as JSON; ``None`` for a deleted one."""
     from .server_rows import Records
 
     for page in source.server.pages(path, Records[msgspec.Raw], source.fields, source.most):

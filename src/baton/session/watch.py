@@ -83,7 +83,7 @@ def watched(
 
 
 def changed(before: Seen, after: Seen) -> list[Path]:
-    """Return the files that are new, gone or different."""
+    """Return the files that are new, deleted or changed."""
     return sorted(
         file for file in before.keys() | after.keys() if before.get(file) != after.get(file)
     )

@@ -460,7 +460,7 @@ def duplicate_work(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
             run.node = None
     at = place.came_back + 1
     place.sender.steps[at:at] = steps
-    says = f"`{made.to_agent}` did what `{first.to_agent}` had done already"
+    says = f"`{made.to_agent}` did what `{first.to_agent}` had already done"
     return place.trace, Seeded(kind="duplicate_work", subject=[made.id, *made.runs], says=says)
 
 

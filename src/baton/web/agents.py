@@ -117,7 +117,7 @@ def _link_of(edge: Edge, evaluator: str | None) -> _Link:
 
 
 def _graph(visit: Visit, rows: Sequence[AgentRow], links: Sequence[_Link]) -> str:
-    """Return the data that the script draws, as JSON; if there are many agents, the busiest."""
+    """Return the data that the script draws, as JSON; with many agents, only the busiest."""
     drawn = {row.name for row in rows[:_DRAWN]}
     shown = [link for link in links if link.to in drawn and link.sender in {None, *drawn}]
     graph = {

@@ -1,8 +1,8 @@
 """Scripts and styles of the pages.
 
-The styles of a page are in the page itself: a browser paints nothing before it has them, and a
-request would delay each first page. A page loads one script, a module with all its imports, under
-an address that changes when one of them does. A browser may cache it forever; a page that was open
+The styles of a page are in the page itself: a browser paints nothing without them, and a request
+would delay each first page. A page loads one script, a module with all its imports, under an
+address that changes when one of them does. A browser may cache it forever; a page that was open
 during an update of Baton still gets the new one.
 """
 
@@ -45,7 +45,7 @@ _HTMX_CONFIG = msgspec.json.encode(
         "includeIndicatorCSS": False,
         "history": False,
         "prefix": "",  # only attributes that start with `hx-`
-        "noSwap": [204, 304, "4xx", "5xx"],  # what is there stays
+        "noSwap": [204, 304, "4xx", "5xx"],  # existing content stays
     }
 ).decode()
 """Requests to other hosts, and expressions, are refused by the policy of each page as well."""

@@ -246,7 +246,7 @@ def _one(visit: Visit) -> View:
 
 
 def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow:
-    """Return a dataset; with 0 for ``within`` only that it is there, if it is not read yet."""
+    """Return a dataset; with 0 for ``within``, only that it exists if it was not read yet."""
     try:
         return folders(visit).dataset(name, within)
     except KeyError:
@@ -255,7 +255,7 @@ def _dataset(visit: Visit, name: str, within: float | None = None) -> DatasetRow
 
 
 def _cases(visit: Visit) -> Response:
-    """Answer with cases: those that a text, an agent, a tag and a result leave."""
+    """Answer with the cases that match a text, an agent, a tag and a result."""
     dataset = _dataset(visit, visit.query("name") or "", WAIT)
     if dataset.reading:
         return visit.json({"reading": True})
@@ -289,7 +289,7 @@ def _cases(visit: Visit) -> Response:
 def _chosen(
     dataset: DatasetRow, last: Mapping[str, _Last], given: Callable[[str], str | None]
 ) -> list[CaseRow]:
-    """Return the cases that a text, an agent, a tag and a result leave."""
+    """Return the cases that match a text, an agent, a tag and a result."""
     text = (given("text") or "").casefold()
     agent, tag, status = given("agent") or None, given("tag") or None, given("status") or None
 
@@ -407,7 +407,7 @@ def _run(visit: Visit) -> Response:
     need_run(visit)
     name = visit.value("name")
     form = visit.form
-    # Which cases a filter leaves is known when the file is read; else a worker reads it anyway.
+    # The cases of a filter are known once the file is read; otherwise a worker reads it anyway.
     dataset = _dataset(visit, name, None if "filtered" in form else 0)
 
     def number(field: str) -> int | None:
@@ -430,7 +430,7 @@ def _run(visit: Visit) -> Response:
     evaluators = form.get("evaluator") or None
     cases = form.get("case") or None
     if "filtered" in form:
-        # All that a filter leaves, which may be more than a page knows.
+        # All matches of the filter, which may be more than a page has.
         last, _ = last_results(visit, dataset.path)
         left = _chosen(dataset, last, lambda field: (form.get(f"only_{field}") or [""])[-1])
         cases = [case.id for case in left]

@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows of its folder: rows for scripts, and what it starts with.
+"""Data from an evaluation folder for its page: rows for scripts, and the first elements.
 
 The page has its summary and its first rows as elements, so that they are painted without a script.
 They are the same elements that the scripts of the report make (``summary.js``, ``cases.js``), which
@@ -57,14 +57,14 @@ class Opened(NamedTuple):
         return sorted(worst[:_MOST_ROWS], key=lambda row: (row.position, row.repeat))
 
     def at(self, position: int) -> list[IndexRow]:
-        """Return the rows of a case, one for each repeat that is there."""
+        """Return the rows of a case, one for each existing repeat."""
         return [row for row in self.rows if row.position == position]
 
 
 class PageData(NamedTuple):
-    """What a page shows: ``whole`` and ``first`` are data for the report's scripts, as JSON.
+    """The data of a page: ``whole`` and ``first`` are for the report's scripts, as JSON.
 
-    ``first`` is what the page starts with; the elements of it follow.
+    ``first`` is what the page starts with, followed by its elements.
     """
 
     whole: bytes
@@ -75,17 +75,17 @@ class PageData(NamedTuple):
 
 
 def open_evaluation(folder: Path) -> Opened:
-    """Open a folder; again only when it changed, as all its bodies are checked each time."""
+    """Open a folder; cached until it changes, because opening checks all of its bodies."""
     return _read(folder, *marks_of(folder))
 
 
 def page_data(folder: Path, is_open: bool, templates: Environment) -> PageData:
-    """Return what a page shows; made again only when the folder changed."""
+    """Return the data of a page; cached until the folder changes."""
     return _page_data(folder, is_open, templates, *marks_of(folder))
 
 
 def marks_of(folder: Path) -> list[tuple[int, int]]:
-    """Return what changes when a folder does."""
+    """Return a value that changes when the folder changes."""
     marks = [(folder / name).stat() for name in (HEADER, INDEX, BODIES)]
     return [(mark.st_mtime_ns, mark.st_size) for mark in marks]
 
@@ -106,11 +106,11 @@ def _page_data(
     rows = _list_rows(listed, tables)
     told = summary(opened.stored)
     if is_open:
-        told["problems"] = []  # that it has not ended is not a problem, and is shown above the list
+        told["problems"] = []  # a running evaluation is not a problem; it is shown above the list
     data: dict[str, Any] = {"summary": told, "names": tables.plain(), "rows": rows}
     whole = msgspec.json.encode(data)
-    # The list starts with the worst ones. If the page has only these, a row has its number, as some
-    # before it are missing, and `counts` says how many there are of each status.
+    # The list starts with the worst ones. If the page has only these, each row has its number,
+    # because rows before it are missing, and `counts` has the number of rows for each status.
     worst = sorted(
         range(len(rows)), key=lambda number: (WORST_FIRST[listed[number].status], number)
     )
@@ -139,7 +139,7 @@ def _page_data(
 def _list_rows(rows: Iterable[IndexRow], tables: Tables) -> list[dict[str, Any]]:
     """Return the list's data for each result; data from the bodies is loaded when it is drawn.
 
-    Names are numbers, and what is empty is left out. ``same`` is the number of an earlier repeat
+    Names are numbers, and empty values are left out. ``same`` is the number of an earlier repeat
     with the same verdicts.
     """
     listed: list[dict[str, Any]] = []
@@ -216,7 +216,7 @@ class _Counted(NamedTuple):
 
 
 class _Agent(NamedTuple):
-    """The name of an agent with the number of its colour; without a name it is nobody."""
+    """The name of an agent with the number of its colour; without a name there is no agent."""
 
     name: str | None
     hue: int
@@ -257,7 +257,7 @@ def _rate(counts: Mapping[str, int]) -> str:
 
 def _bar(counts: Mapping[str, int]) -> list[_Bar]:
     every = sum(counts[status] for status in STATUSES)
-    # What is there is seen, also one case of a thousand.
+    # A part that exists stays visible, even one case of a thousand.
     shares = {status: max(counts[status] / every, 0.012) for status in _BAR if counts[status]}
     scale, at, parts = sum(shares.values()), 0.0, []
     for status, share in shares.items():

@@ -72,7 +72,7 @@ def routes(web: Web) -> list[BaseRoute]:
 
 
 class _Chosen(NamedTuple):
-    """What the list is filtered by."""
+    """The filter of the list."""
 
     name: str
     state: str
@@ -263,7 +263,7 @@ def _list_data(visit: Visit) -> Response:
 
 
 def _texts(visit: Visit) -> Response:
-    """Return words of some results by their numbers in the list: input, reason, and agents."""
+    """Return texts of some results by their numbers in the list: input, reason, and agents."""
     opened = _opened(visit, visit.path["id"])
     asked, listed = visit.query("rows"), opened.listed
     try:
@@ -291,7 +291,7 @@ def _case(visit: Visit) -> Response:
     rule = opened.stored.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
     if job.made_here and result.where is not None:
-        # The file that was sent: its path on the server during the run is not revealed.
+        # The name of the sent file: its path on the server during the run is not revealed.
         name = Path(result.where.file).name
         result.where = Location(file=name, line=result.where.line)
     view = case_view(result, trace_or_why, needed)
@@ -350,7 +350,7 @@ def _side(visit: Visit, name: str) -> _Side:
 
 
 def _compare(visit: Visit) -> View | Response:
-    """Compare two; `of` twice, as the list sends it, is the older before the newer."""
+    """Compare two; with `of` twice, as the list sends it, the older one comes first."""
     of = sorted(int(each) for each in visit.request.query_params.getlist("of") if each.isdigit())
     if of:
         if len(of) != 2:
@@ -443,7 +443,7 @@ def _compare_case(visit: Visit) -> View:
         worst = min(rows, key=lambda row: (WORST_FIRST[row.status], row.repeat), default=None)
         sides.append((side.job, rows, worst))
     if not any(rows for _, rows, _ in sides):
-        said = f"none of the two has a case `{visible_line(case)[:200]}`"
+        said = f"neither of them has a case `{visible_line(case)[:200]}`"
         raise Denied(404, said, "the comparison lists the cases that changed")
     repeats = [_number(visit, name) for name in _REPEATS]
     context = {

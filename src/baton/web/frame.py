@@ -122,7 +122,7 @@ class Visit(NamedTuple):
         return values[-1]
 
     def may(self, right: Right) -> bool:
-        """Return whether who looks has a right."""
+        """Return whether the user has a right."""
         return right in self.caller.rights
 
     def link(self, path: str, **given: Any) -> str:
@@ -307,8 +307,7 @@ _TITLES = {401: "Sign in first", 403: "Not allowed", 404: "Not found"}
 async def _form(request: Request) -> Mapping[str, list[str]]:
     """Read a form, or JSON with texts by name as scripts send it.
 
-    Raises:
-        Denied: 413 and 415, for what is too large, or neither.
+    Raises: Denied: 413 if it is too large, 415 if it is neither.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/x-www-form-urlencoded", "application/json"):
@@ -317,9 +316,7 @@ async def _form(request: Request) -> Mapping[str, list[str]]:
     async for piece in request.stream():
         body += piece
         if len(body) > _FORM:
-            raise Denied(
-                413, f"what was sent is longer than {_FORM >> 20} MiB", "send less at once"
-            )
+            raise Denied(413, f"the form is longer than {_FORM >> 20} MiB", "send less at once")
     form: dict[str, list[str]] = {}
     try:
         if kind == "application/json":

@@ -54,7 +54,7 @@ class Listing(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the whole list was asked for."""
+        """Whether nothing is filtered."""
         return not (self.words or self.text or self.since)
 
     def parameters(self, **changed: str | None) -> dict[str, str | None]:
@@ -197,7 +197,7 @@ def server_command(visit: Visit, listing: Listing, verb: str, limit: int) -> str
 
 
 class Choice(NamedTuple):
-    """A choice for a list that is held as a whole: the parameter, and its values in words."""
+    """A choice for a list that a page has in full: the parameter, and its values in words."""
 
     name: str
     label: str
@@ -205,7 +205,7 @@ class Choice(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A request for lists that a page holds as a whole: words, and a value of each choice."""
+    """A request for lists that a page has in full: words, and a value of each choice."""
 
     path: str
     words: str
@@ -214,7 +214,7 @@ class Whole(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all was asked for."""
+        """Whether nothing is filtered."""
         return not self.words and not any(self.chosen.values())
 
     def has_words(self, *shown: object) -> bool:
@@ -224,7 +224,7 @@ class Whole(NamedTuple):
 
 
 def read_whole(visit: Visit, path: str, *choices: Choice) -> Whole:
-    """Read a request for lists that a page holds as a whole: ``text``, and a value of each choice.
+    """Read a request for lists that a page has in full: ``text``, and a value of each choice.
 
     Raises:
         InputError: there is no such value.

@@ -317,7 +317,7 @@ def _try(visit: Visit) -> View | Response:
         problems = [str(each) for each in error.problems]
         return _editor(visit, given, problems=problems, title=given.name, status=422)
     more = {"of": given.name, "digest": given.digest, "labels": request.labels}
-    # The answers stand below the text, which may be long.
+    # The answers are below the text, which may be long.
     return RedirectResponse(visit.link(f"{NAV.path}/trials/{number}", **more) + "#answers", 303)
 
 

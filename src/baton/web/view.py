@@ -1,4 +1,4 @@
-"""`baton view`: the pages over recordings and evaluation folders, from a store that ends with it.
+"""`baton view`: pages for recordings and evaluation folders, from a temporary store.
 
 The named files are treated like uploads: packed, put into the inbox, read and scored by the worker
 of a server. Evaluations stay where they are, and are listed.
@@ -86,7 +86,7 @@ def load(store: Store, settings: LiveSettings, paths: Sequence[str], note: Note)
             evaluations += 1
         recordings += [str(folder) for folder in folders] or [each]
         if folders and _others(Path(each), folders):
-            note(f"{each} has evaluations: only these are shown; name its recordings by themselves")
+            note(f"{each} has evaluations: only these are shown; name its recordings separately")
     for number, path in enumerate(recordings):
         try:
             packages = list(pack([path], note))
@@ -132,7 +132,7 @@ def _evaluations_in(path: Path) -> list[Path]:
 
 
 def _others(path: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a folder has other files than its evaluations."""
+    """Return whether a folder has files other than its evaluations."""
     return any(
         file.is_file() and not any(file.is_relative_to(folder) for folder in folders)
         for file in path.rglob("*")

@@ -349,7 +349,7 @@ def test_fewer_than_500_verdicts_and_one_label_are_refused(verdicts: list[Verdic
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"rubric": "scope_fidelity"}, "it is of the rubric `scope_fidelity`"),
+        ({"rubric": "scope_fidelity"}, "it belongs to the rubric `scope_fidelity`"),
         ({"rubric_version": "0"}, "trained on version 0"),
         ({"labels": ["used", "terrible"]}, "it has labels that"),
         ({"bias": [0.0]}, "`bias` has 1 entries in place of 2"),

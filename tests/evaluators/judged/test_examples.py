@@ -75,7 +75,7 @@ def test_an_example_may_be_a_dispatch_of_a_recording() -> None:
     assert found.problem is None
     assert "refactor-agent" in judge.asked[0].content
     found, _ = check("scope_fidelity", "inside", trace=trace, label="inside")
-    assert found.problem == "say which is meant, as `subject`: dispatch1, dispatch2"
+    assert found.problem == "name one of them as `subject`: dispatch1, dispatch2"
     found, _ = check("scope_fidelity", "inside", trace=trace, subject="dispatch9", label="inside")
     assert "did you mean `dispatch1`" in str(found.problem)
 

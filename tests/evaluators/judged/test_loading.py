@@ -101,11 +101,11 @@ def test_a_folder_needs_rubrics_and_new_names(tmp_path: Path) -> None:
             load_folders([folder])
         assert said in str(raised.value)
     (tmp_path / "a.yaml").write_text(GOOD.replace("name: polite", "name: task_completion"))
-    with pytest.raises(InputError, match="there is a rubric `task_completion` already"):
+    with pytest.raises(InputError, match="the name `task_completion` belongs to another rubric"):
         load_folders([tmp_path])
     (tmp_path / "a.yaml").write_text(GOOD)
     (tmp_path / "b.yml").write_text(GOOD)
-    with pytest.raises(InputError, match=r"b\.yml: there is a rubric `polite` already"):
+    with pytest.raises(InputError, match=r"b\.yml: the name `polite` belongs to another rubric"):
         load_folders([tmp_path])
 
 

@@ -37,7 +37,7 @@ def test_three_lines_are_a_rubric_of_ones_own() -> None:
     ("name", "options", "said"),
     [
         ("llm_judge", {}, "config.rubric: the text to judge by is missing"),
-        ("task_completion", {"rubric": "x"}, "config.rubric: the prompt has no place for it"),
+        ("task_completion", {"rubric": "x"}, "config.rubric: the prompt has no placeholder for it"),
         ("task_completion", {"treshold": 1}, "config.treshold: unknown key; did you mean `thresh"),
         ("task_completion", {"samples": 0}, "config.samples: expected a whole number >= 1, got 0"),
         ("task_completion", {"inputs": ["call"]}, "config.inputs[0]: `call` is of dispatch"),

@@ -119,7 +119,7 @@ def test_turns_that_the_request_cannot_tell_apart_from_new_talks_are_refused(
 ) -> None:
     endpoint.answers({"reply": "ok"})
     error = refused(endpoint, case_of("one", "two"), request={"q": "{input}"})
-    assert "turn 2 continues a conversation, and the request says nothing of it" in str(error)
+    assert "turn 2 continues a conversation, and the request does not contain it" in str(error)
     assert error.trace is not None
     assert said(error.trace) == ["ok"]
 
@@ -179,7 +179,7 @@ def test_a_trace_context_goes_out_and_its_id_is_kept(endpoint: Endpoint) -> None
     ("options", "reason"),
     [
         ({"request": {"q": "{inptu}"}}, "request.q: `{inptu}` is not a placeholder; did you mean"),
-        ({"request": ["{input}", "{"]}, "request[1]: a `{` that belongs to no placeholder is"),
+        ({"request": ["{input}", "{"]}, "request[1]: write a `{` outside of placeholders as"),
         ({"request": {"q": "hi"}}, "request: the message goes nowhere"),
         ({"request": None}, "request: the message goes nowhere"),
         ({"method": "GET"}, "request: is not sent by GET"),
@@ -191,7 +191,7 @@ def test_a_trace_context_goes_out_and_its_id_is_kept(endpoint: Endpoint) -> None
         ({"tools": {"path": "$.t[*]", "name": "$.n", "agent": "$.a"}}, "tools.agent: needs `agen"),
         ({"tools": {"path": "$.t[*]", "name": "n"}}, "tools.name: `n` is not a JSONPath"),
         ({"url": "ftp://x/y"}, "url: `ftp://x/y` is not a valid address"),
-        ({"url": "http://{input}/y"}, "url: placeholders may stand after the host only"),
+        ({"url": "http://{input}/y"}, "url: placeholders are only allowed after the host"),
         ({"headers": {"A b": "c"}}, "headers: `A b` holds a line break"),
         ({"headers": {"Traceparent": "c"}, "traceparent": True}, "is sent already: state one"),
         ({"headers": {"X": "{input}"}}, "headers: `X`: `{input}` fits into no header"),

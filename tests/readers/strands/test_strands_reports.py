@@ -181,7 +181,7 @@ def test_calls_of_several_nodes_belong_to_nobody(tmp_path: Path) -> None:
     trace = one(tmp_path, actual_trajectory=["look"], actual_interactions=said)
     assert calls_of(trace) == []
     assert [(entry.what, entry.count) for entry in trace.dropped] == [
-        ("a tool call whose agent is not recorded", 1)
+        ("a tool call without a recorded agent", 1)
     ]
     assert not known(trace, trace.turns[0].runs[0], "steps.tool_call")
 

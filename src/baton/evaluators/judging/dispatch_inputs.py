@@ -34,7 +34,7 @@ def before(subject: Subject) -> Given | Missing:
     if sender is None:
         return Given([])
     if not known(subject.trace, sender, "steps"):
-        return Missing(f"what `{sender.agent}` saw before is not recorded: {_STEPS}")
+        return Missing(f"the earlier input of `{sender.agent}` is not recorded: {_STEPS}")
     view = dispatch_view(subject.trace, dispatch)
     pieces = _input_of(subject, sender)
     return given(*pieces, *step_pieces(subject.trace, view.before))
@@ -60,7 +60,7 @@ def received(subject: Subject) -> Given | Missing:
         return Missing(f"`{subject.agent}` was not started")
     if not any(known(subject.trace, run, "input") for run in subject.runs):
         return Missing(
-            f"what `{subject.agent}` was given is not recorded: record the inputs of agents"
+            f"the input of `{subject.agent}` is not recorded: record the inputs of agents"
         )
     card = subject.trace.agents.get(dispatch.to_agent)
     own = [run for run in subject.runs if run.id in dispatch.runs]
@@ -74,12 +74,12 @@ def transcript(subject: Subject) -> Given | Missing:
     """Return everything the receiver did."""
     dispatch = _the(subject)
     if not known(subject.trace, dispatch, "runs"):
-        return Missing(f"what `{subject.agent}` did is not recorded: {_STEPS}")
+        return Missing(f"the work of `{subject.agent}` is not recorded: {_STEPS}")
     if not dispatch.runs:
         return Missing(f"`{subject.agent}` was not started")
     for run in subject.runs:
         if not known(subject.trace, run, "steps"):
-            return Missing(f"what `{run.agent}` did is not recorded in full: {_STEPS}")
+            return Missing(f"the work of `{run.agent}` is not fully recorded: {_STEPS}")
     return given(*(piece for run in subject.runs for piece in run_pieces(subject.trace, run)))
 
 
@@ -93,7 +93,7 @@ def result(subject: Subject) -> Given | Missing:
         parts = block(f"it {dispatch.status}:", dispatch.error)
         return given(piece((dispatch.id,), *parts))
     if not known(subject.trace, dispatch, "result"):
-        return Missing(f"what `{subject.agent}` answered is not recorded: record results of calls")
+        return Missing(f"the answer of `{subject.agent}` is not recorded: record results of calls")
     return Missing("nothing came back")
 
 
@@ -102,9 +102,9 @@ def after(subject: Subject) -> Given | Missing:
     trip = round_trip(subject.trace, _the(subject))
     sender = subject.sender
     if sender is None:
-        return Missing("a program made the dispatch: what it did with the result is not recorded")
+        return Missing("a program made the dispatch, and its use of the result is not recorded")
     if not known(subject.trace, sender, "steps"):
-        return Missing(f"what `{sender.agent}` did then is not recorded: {_STEPS}")
+        return Missing(f"the next steps of `{sender.agent}` are not recorded: {_STEPS}")
     pieces = step_pieces(subject.trace, trip.after)
     turn = subject.turn
     if turn is not None and turn.output and not any(plain(turn.output) in p.text for p in pieces):
@@ -135,7 +135,7 @@ def own_tools(subject: Subject) -> Given | Missing:
     tools = sender.tools_offered or (card.tools if card is not None else None)
     if tools is None:
         return Missing(
-            f"which tools `{sender.agent}` has is not recorded: give the agents' definitions as "
+            f"the tools of `{sender.agent}` are not recorded: give the agents' definitions as "
             "`agents:`"
         )
     return given(piece((sender.id,), tools_text(tools)))

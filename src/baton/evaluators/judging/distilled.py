@@ -338,11 +338,11 @@ def distilled_in(options: DistilledOptions, rubric: Rubric) -> Distilled:
     model, version = _load(path, stat.st_mtime_ns, stat.st_size)
     problem = None
     if model.rubric != rubric.name:
-        problem = f"it is of the rubric `{model.rubric}`, and not of `{rubric.name}`"
+        problem = f"it belongs to the rubric `{model.rubric}`, not to `{rubric.name}`"
     elif model.rubric_version != rubric.version:
         problem = (
-            f"it was trained on version {model.rubric_version} of `{rubric.name}`, which is "
-            f"{rubric.version} now: train it again on new verdicts"
+            f"it was trained on version {model.rubric_version} of `{rubric.name}`, which now has "
+            f"version {rubric.version}: train it again on new verdicts"
         )
     elif not set(model.labels) <= set(rubric.answer.labels or {}):
         problem = f"it has labels that `{rubric.name}` does not have"

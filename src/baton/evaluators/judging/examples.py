@@ -100,7 +100,7 @@ async def _of_trace(
         matching = [each for each in matching if each.id == example.subject]
     if len(matching) != 1:
         ids = [each.id for each in matching]
-        return f"say which is meant, as `subject`: {', '.join(ids) or 'there is none'}"
+        return f"name one of them as `subject`: {', '.join(ids) or 'there is none'}"
     return await judged.judged(matching[0], context)
 
 

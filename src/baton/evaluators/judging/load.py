@@ -69,7 +69,9 @@ def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
             continue
         twice = next((name for name in names_of(rubric) if name in taken), None)
         if twice is not None:
-            problems.append(Problem(file=str(file), message=f"there is a rubric `{twice}` already"))
+            problems.append(
+                Problem(file=str(file), message=f"the name `{twice}` belongs to another rubric")
+            )
         taken.update(names_of(rubric))
         rubrics[rubric.name] = (rubric, file)
     if problems:
@@ -100,7 +102,7 @@ def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     if not reached:
         yield ("threshold",), f"never reached: scores go from {low:g} to {high:g}"
     if rubric.kinds is not None and rubric.unit != "dispatch":
-        yield ("kinds",), f"kinds are of dispatches, and this rubric is of a {rubric.unit}"
+        yield ("kinds",), f"kinds belong to dispatches, and this rubric is about a {rubric.unit}"
 
 
 def checked_rubric(rubric: Rubric, path: Place) -> Rubric:
@@ -123,7 +125,10 @@ def _input_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
             yield ("inputs", index), f"no input `{name}`; {hint}"
         elif input_of(name, rubric.unit) is None:
             units = dict.fromkeys(unit for each in INPUTS[name] for unit in each.units)
-            yield ("inputs", index), f"`{name}` is of {', '.join(units)}, not of {rubric.unit}"
+            yield (
+                ("inputs", index),
+                f"`{name}` is an input of {', '.join(units)}, not of {rubric.unit}",
+            )
         elif wanted.index(name) != index:
             yield ("inputs", index), f"`{name}` is a duplicate"
     for key in rubric.hides:
@@ -161,7 +166,10 @@ def _example_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
 def _finding_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     labels = rubric.answer.labels or {}
     if rubric.findings and rubric.unit != "dispatch":
-        yield ("findings",), f"findings are of dispatches, and this rubric is of a {rubric.unit}"
+        yield (
+            ("findings",),
+            f"findings belong to dispatches, and this rubric is about a {rubric.unit}",
+        )
     for name, kinds in rubric.findings.items():
         if name not in FINDINGS:
             yield ("findings", name), f"no finding `{name}`; {suggestion(name, FINDINGS)}"
@@ -241,7 +249,7 @@ def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
     if not mapping:
         return {}
     if options.inputs is not None:
-        message = "says what is shown, as `inputs` does: leave one of them out"
+        message = "says what is shown, like `inputs`: leave one of them out"
         raise InputError(Problem(path="config.input_mapping", message=message))
     known = [*FOREIGN_INPUTS, *INPUTS]
     ours = {}
@@ -299,6 +307,6 @@ def _check_text(prompt: str, options: RubricOptions) -> None:
     if PLACE in prompt and not options.rubric:
         message = "the text to judge by is missing"
     if PLACE not in prompt and options.rubric is not None:
-        message = f"the prompt has no place for it: `{PLACE}`"
+        message = f"the prompt has no placeholder for it: `{PLACE}`"
     if message is not None:
         raise InputError(Problem(path="config.rubric", message=message))

@@ -412,8 +412,8 @@ def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None
 
 def _names_alone(chars: int, limit: int) -> TooLongError:
     return TooLongError(
-        f"too long to judge: what is always shown, as the names of calls, takes at least {chars:,} "
-        f"characters, and a judge is shown at most {limit:,}: raise `max_chars`"
+        f"too long to judge: the parts that are always shown, such as names of calls, take "
+        f"at least {chars:,} characters, and the limit is {limit:,}: raise `max_chars`"
     )
 
 

@@ -60,7 +60,7 @@ def answer(subject: Subject) -> Given | Missing:
     if subject.run is not None:
         run = subject.run
         if not known(subject.trace, run, "output"):
-            return Missing(f"what `{run.agent}` answered is not recorded: {_ANSWERS}")
+            return Missing(f"the answer of `{run.agent}` is not recorded: {_ANSWERS}")
         return given(raw((run.id,), plain(run.output)))
     if not subject.turns:
         return Missing("no turn was played")
@@ -146,7 +146,7 @@ def received(subject: Subject) -> Given | Missing:
     """Return what an agent was given."""
     run = _run(subject)
     if not known(subject.trace, run, "input"):
-        return Missing(f"what `{run.agent}` was given is not recorded: record inputs of agents")
+        return Missing(f"the input of `{run.agent}` is not recorded: record inputs of agents")
     return given(raw((run.id,), plain(run.input)))
 
 
@@ -157,7 +157,7 @@ def others(subject: Subject) -> Given | Missing:
     pieces: list[Piece] = []
     for other in runs[: [each.id for each in runs].index(run.id)]:
         if not known(subject.trace, other, "steps"):
-            return Missing(f"what `{other.agent}` did is not recorded in full: {_STEPS}")
+            return Missing(f"the work of `{other.agent}` is not fully recorded: {_STEPS}")
         pieces += run_pieces(subject.trace, other)
     return given(*pieces)
 
@@ -166,7 +166,7 @@ def before(subject: Subject) -> Given | Missing:
     """Return the steps of the agent before a tool call."""
     run, call = _placed(subject)
     if not known(subject.trace, run, "steps"):
-        return Missing(f"what `{run.agent}` did before is not recorded: {_STEPS}")
+        return Missing(f"the earlier steps of `{run.agent}` are not recorded: {_STEPS}")
     steps = run.steps[: [step.id for step in run.steps].index(call.id)]
     head = [piece((run.id,), *block(f"{run.agent} was given:", plain(run.input)))]
     return given(*(head if run.input else []), *step_pieces(subject.trace, steps))
@@ -176,7 +176,7 @@ def call(subject: Subject) -> Given | Missing:
     """Return a tool call without its result."""
     _, made = _placed(subject)
     if not known(subject.trace, made, "arguments"):
-        return Missing("what the tool was called with is not recorded: record arguments of calls")
+        return Missing("the arguments of the call are not recorded: record arguments of calls")
     return given(piece((made.id,), *call_parts(made, result=False)))
 
 
@@ -184,7 +184,7 @@ def result(subject: Subject) -> Given | Missing:
     """Return the result of a tool call."""
     _, made = _placed(subject)
     if not known(subject.trace, made, "result"):
-        return Missing("what the tool answered is not recorded: record results of calls")
+        return Missing("the result of the tool is not recorded: record results of calls")
     return given(raw((made.id,), made.error or plain(made.result), "results"))
 
 
@@ -198,7 +198,7 @@ def tools(subject: Subject) -> Given | Missing:
             head = line(f"{run.agent} has:")
             pieces.append(piece((run.id,), head, f"{INDENT}{tools_text(names)}"))
     if not pieces and subject.runs:
-        return Missing(f"which tools the agents have is not recorded: {_DEFINITIONS}")
+        return Missing(f"the tools of the agents are not recorded: {_DEFINITIONS}")
     return given(*pieces)
 
 

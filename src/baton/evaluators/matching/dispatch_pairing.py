@@ -56,7 +56,7 @@ def _prompt(trace: Trace, wanted: Sequence[str], made: Dispatch, reading: Readin
     if not lacking:
         return Part("prompt", 1.0)
     listed = ", ".join(repr(quote(words, 80)) for words in lacking)
-    says = f"the prompt lacks {listed}" if text else "it was handed over without a prompt"
+    says = f"the prompt lacks {listed}" if text else "it was made without a prompt"
     return Part("prompt", 1 - len(lacking) / len(wanted), "prompt_lacks", says)
 
 
@@ -77,7 +77,7 @@ def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
     lacking = [tool for tool in dict.fromkeys(wanted) if tool not in allowed]
     further = [tool for tool in dict.fromkeys(allowed) if tool not in wanted]
     if further and not lacking and made.tools_source == "offered":
-        what = "more tools were offered than are stated, some may belong to the framework"
+        what = "more tools were offered than expected; some may belong to the framework"
         return Part("tools", None, says=f"{what}: {supply}")
     if not lacking and not further:
         return Part("tools", 1.0)
@@ -107,7 +107,7 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
         return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
     if not known(trace, made, "group"):
         supply = "record when dispatches start and end, or the calls of one message together"
-        return Part("parallel", None, says=f"what was issued together is not recorded: {supply}")
+        return Part("parallel", None, says=f"it is not recorded what was issued together: {supply}")
     if not wanted:
         return Part("parallel", 1.0)
     return Part("parallel", 0.0, "not_parallel", "it was issued alone, expected in parallel")

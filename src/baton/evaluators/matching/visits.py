@@ -223,7 +223,9 @@ class Played:
         if not lacking:
             return Part(Sure.YES)
         if not voice.whole:
-            says = f"not all that `{visit.agent}` said was recorded; record its answers and prompts"
+            says = (
+                f"not everything `{visit.agent}` said was recorded; record its answers and prompts"
+            )
             return Part(Sure.MAYBE, says)
         if terms.reworded and voice.texts:
             says = f"`{visit.agent}` may have said {quote(lacking[0], 80)!r} in other words"
@@ -253,13 +255,13 @@ class Played:
         senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
         if not recorded or not senders:
             return (
-                f"what started `{visit.agent}` was not recorded; record the dispatches, or "
+                f"it was not recorded what started `{visit.agent}`; record the dispatches, or "
                 "leave that out with `dependencies: ignore`"
             )
         if not order and any(d.basis == "order" for d in made):
             return (
-                f"what started `{visit.agent}` is known from the order of runs alone; "
-                "`order: true` takes that for known"
+                f"only the order of runs shows what started `{visit.agent}`; `order: true` "
+                "accepts that"
             )
         return None
 

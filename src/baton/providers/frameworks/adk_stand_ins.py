@@ -213,8 +213,8 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         held = await self._play.before(asked)
         if held.answer is None:
             self._play.refused.append(
-                f"faults of the agent `{agent.name}` need an answer to happen to: control passes "
-                "to it, so that nothing comes back; give one as `answers`"
+                f"faults of the agent `{agent.name}` need an answer that they change: control "
+                "passes to it, so nothing comes back; give one as `answers`"
             )
             return self._ended()
         answer = self._play.after(held, held.answer)

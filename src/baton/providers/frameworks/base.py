@@ -75,8 +75,8 @@ class Framework:
             ProviderError: the framework has no way to do that.
         """
         raise ProviderError(
-            f"dispatch cases cannot be played with `{self.package}`: it has no way to put an "
-            "agent before messages of its own"
+            f"dispatch cases cannot be played with `{self.package}`: it cannot start an agent "
+            "with given messages"
         )
 
     def stand_in(self) -> None:

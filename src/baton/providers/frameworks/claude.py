@@ -149,7 +149,7 @@ async def _ready(options: Any, transport: Any) -> Any:
         return options
     if transport is not None and play is not None and not play.is_idle:
         raise ProviderError(
-            "the program talks to Claude Code by a transport of its own, so that stand-ins cannot "
+            "the program talks to Claude Code through its own transport, so stand-ins cannot "
             "answer for its tools"
         )
     return await staged(play, options, descriptions=_DESCRIPTIONS)

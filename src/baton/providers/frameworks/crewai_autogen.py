@@ -16,7 +16,7 @@ async def _ask_crew(crew: Any, message: Any, session: Session) -> Any:  # noqa: 
         listed = ", ".join(f"`{{{name}}}`" for name in names) or "no placeholder"
         raise ProviderError(
             f"the tasks of the crew have {listed}: give them one placeholder, or name a function "
-            "that puts the message in place"
+            "that inserts the message"
         )
     result = await crew.kickoff_async(inputs={names[0]: message})
     return result.raw

@@ -36,7 +36,7 @@ class Functions(Framework):
         """Call the function with the user's last message."""
         texts = [each.text for each in messages if each.role == "user" and each.text]
         if not texts:
-            raise ProviderError("the case holds no message of the user that the agent may be given")
+            raise ProviderError("the case has no message of the user for the agent")
         return await call(agent, texts[-1])
 
     def stand_in(self) -> None:

@@ -44,8 +44,8 @@ async def _ask(graph: Any, message: Any, session: Session) -> Any:
     if len(keys) != 1 and len(likely) != 1:
         listed = ", ".join(f"`{key}`" for key in keys) or "nothing"
         raise ProviderError(
-            f"the graph takes {listed}: name a function that says which of it the message is, or "
-            "give the graph an `input_schema` with one key"
+            f"the graph takes {listed}: name a function that puts the message into one of them, "
+            "or give the graph an `input_schema` with one key"
         )
     return await graph.ainvoke({(likely or keys)[0]: message}, config)
 
@@ -220,8 +220,8 @@ async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> A
         texts = [each.text for each in messages if each.role == "user" and each.text]
         if not texts or messages[-1].calls:
             raise ProviderError(
-                f"the graph `{graph.name}` keeps no `messages`, so that it cannot be put before "
-                "calls of tools and their results"
+                f"the graph `{graph.name}` keeps no `messages`, so it cannot continue after calls "
+                "of tools and their results"
             )
         return await _ask(graph, texts[-1], session)
     config = {"configurable": {"thread_id": str(uuid.uuid4())}}

@@ -228,8 +228,9 @@ class Program:
             elif name in in_files:
                 ask = "examples" if components.are_examples(name) else "get"
                 raise InputError(
-                    f"nothing in `{self._spec}` takes `{name}`: have it ask by "
-                    f'`baton.prompts.{ask}("{name}", ...)`, or say who gets it by `prompts_to:`'
+                    f"nothing in `{self._spec}` uses `{name}`: have it call "
+                    f'`baton.prompts.{ask}("{name}", ...)`, or name the function that gets it '
+                    "in `prompts_to:`"
                 )
             else:
                 self._refuse(name, [*own, *requested, *in_files])
@@ -355,8 +356,8 @@ def _function_of(value: Any, spec: str) -> Function:
     if not callable(value):
         known = ", ".join(sorted({f"{package}.{name}" for package, name in _ASKS}))
         raise InputError(
-            f"`{spec}` is {type(value).__name__}, neither a function nor an agent that is known "
-            f"({known}): name a function that takes a message and asks it"
+            f"`{spec}` is {type(value).__name__}, neither a function nor a known agent ({known}): "
+            "name a function that takes a message and calls it"
         )
     return value  # type: ignore[no-any-return]
 

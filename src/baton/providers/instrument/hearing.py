@@ -1,4 +1,4 @@
-"""Hears every span and log record of this process, whoever creates its providers."""
+"""Receives every span and log record of this process, no matter what creates its providers."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _finished(
 
 
 def _rewritten(events: list[Event]) -> bool:
-    """Return whether agents get something else than the events: a summary, or only a part."""
+    """Return whether agents get something other than the events: a summary, or only a part."""
     return any(
         event.actions is not None
         and (event.actions.compaction or event.actions.rewind_before_invocation_id)
@@ -138,7 +138,7 @@ def _whole_events(events: list[Event]) -> tuple[list[Event], list[Dropped]]:
     # A chunk still shows which agent was running when the stream ended, and that it ended too
     # early.
     whole += [msgspec.structs.replace(chunks[-1], content=None) for chunks in open_chunks.values()]
-    what = "partial chunks without the whole they belong to"
+    what = "partial chunks without their complete event"
     return whole, [Dropped(what=what, count=len(lost), example=text[:80] or None)]
 
 
@@ -232,7 +232,7 @@ def _has_events(turn: Invocation) -> bool:
 def _read_mixed(
     case: EvalCase, extra_keys: list[ExtraKey], id_: str, source: Source, catalog: Catalog
 ) -> Trace:
-    """Read a case in which some turns have events, and others only state what was done.
+    """Read a case in which some turns have events, and others only state agents and calls.
 
     For example, somebody added a turn by hand to a recorded session. What is not recorded differs
     from turn to turn, so it is named in the objects of each turn.

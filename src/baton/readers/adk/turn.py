@@ -224,7 +224,7 @@ class _TurnReader:
         elif torn or self._cut:
             status, error = "incomplete", _TRUNCATED
         elif not (waiting or turn.output):
-            # If nothing proves that more was to come, there was no answer.
+            # Unless something proves that more was expected, there was no answer.
             steps = (step for run in turn.runs for step in run.steps)
             status, error = "incomplete", ends_early(steps, self._pending())
         last = turn.runs[-1] if turn.runs else None

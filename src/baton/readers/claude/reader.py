@@ -48,7 +48,7 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
     if found is not None and found.side and path.name.startswith("agent-"):
         main = session_file(path)
         if main is None:
-            message = f"is of a sub-agent of the session {found.session}, which is not there"
+            message = f"belongs to a sub-agent of the session {found.session}, which is missing"
             raise InputError(Problem(file=str(path), message=message))
         opened.close()
         opened, path = InputFile(main), main

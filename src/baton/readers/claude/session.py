@@ -623,7 +623,7 @@ def _offered(session: SessionReader, turn: Turn) -> list[str] | None:
 def _never_told(threads: Threads, *, data: bool) -> list[str]:
     """Name what is missing in the objects themselves, and return what no object has.
 
-    ``data``: the source would have structured output, as results of a stream do.
+    ``data``: the source would contain structured output, like the results of a stream.
     """
     for turn in threads.turns:
         for run in turn.runs:

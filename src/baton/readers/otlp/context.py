@@ -1,4 +1,4 @@
-"""What a run was given: its input, and what else its first model request held."""
+"""The context of a run: its input, and the rest of its first model request."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _is_retold(says: AgentSpan | ModelSpan, content: Content) -> bool:
 
 
 class Contexts:
-    """Finds what the runs of a conversation were given, turn by turn."""
+    """Finds the input and context of the runs of a conversation, turn by turn."""
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []

@@ -47,7 +47,7 @@ _ANSWERS = frozenset(
 _INSIDE = ("function", "tool_call")
 _NAMES = ("name", "tool_name", "toolName")
 _IDS = ("id", "call_id", "tool_call_id", "toolUseId", "tool_use_id", "toolCallId")
-# In the same order. The last ones belong to tools that the provider runs itself (search queries,
+# In the same order. The last types belong to tools that the provider runs itself (search queries,
 # code).
 _ARGUMENTS = (
     "arguments", "args", "input", "parameters", "tool_kwargs", "action", "queries", "code",
@@ -56,9 +56,9 @@ _CALL_IDS = (*_IDS[1:], "id")
 _ODD_CALL = frozenset((*_INSIDE, *_NAMES[1:], *_IDS[1:], *_ARGUMENTS[1:], "tool_use"))
 """Keys that a call in OpenTelemetry's form does not have."""
 _RESULTS = ("response", "result", "content", "output", "server_tool_call_response")
-# Messages that are no JSON: an exporter has cut them off, so nobody wrote this text.
+# Messages that are not JSON: an exporter has truncated them, so nobody wrote this text.
 _CUT = re.compile(r'\s*\[?\[?\s*\{\s*"(?:role|parts|messages)"\s*:\s*["\[{]')
-# Questions to a person and the decisions, which repeat the call. The first two are Microsoft's.
+# Questions to a person, and decisions; both repeat the call. The first two are Microsoft's.
 ASKS_A_PERSON = "function_approval_request"
 _APPROVALS = frozenset(
     {ASKS_A_PERSON, "function_approval_response", "tool-approval-request", "tool-approval-response"}

@@ -521,7 +521,7 @@ def traces_of(
         yield trace
 
 
-_NO_AGENT = "holds spans of no agent, model or tool: nothing says who was at work"
+_NO_AGENT = "has no spans of an agent, model or tool, so it does not show which agents worked"
 
 
 def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]:

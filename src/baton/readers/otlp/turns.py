@@ -1,4 +1,4 @@
-"""Which spans form a turn: what answers a waiting call continues the turn that waits."""
+"""Groups spans into turns: spans that answer a waiting call continue the waiting turn."""
 
 from __future__ import annotations
 

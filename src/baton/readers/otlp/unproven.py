@@ -1,4 +1,4 @@
-"""Outcomes that spans do not prove, as samplers and crashes lose some of them."""
+"""Outcomes that spans do not prove, because samplers and crashes lose spans."""
 
 from __future__ import annotations
 

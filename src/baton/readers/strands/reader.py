@@ -107,7 +107,9 @@ def _is_name(value: Any) -> bool:
     return isinstance(value, str)
 
 
-_NO_DISPATCH = "a dependency of an interaction: which visits of its nodes it joins is not recorded"
+_NO_DISPATCH = (
+    "a dependency of an interaction: it is not recorded which visits of its nodes it joins"
+)
 
 
 def _depend(turn: Turn, named: list[Interaction], builder: TraceBuilder) -> int:
@@ -182,7 +184,7 @@ def _add_calls(turn: Turn, steps: list[Any], lost: Counter[str], builder: TraceB
     calls = [call for step in steps if (call := _call(step, builder)) is not None]
     lost["a step of a trajectory that names no tool"] += len(steps) - len(calls)
     if len(turn.runs) != 1:
-        lost["a tool call whose agent is not recorded"] += len(calls)
+        lost["a tool call without a recorded agent"] += len(calls)
         return
     (run,) = turn.runs
     run.steps[:0] = calls

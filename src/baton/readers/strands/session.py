@@ -427,7 +427,7 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
     session = document.decode(Session, extra_keys=extra_keys)
     if not any(trace.spans for trace in session.traces):
         message = (
-            "the session holds no spans: the SDK keeps those only that name its session "
+            "the session holds no spans: the SDK only keeps spans that name its session "
             "themselves, so put `session.id` into the trace attributes of every agent"
         )
         raise InputError(document.problem(message, document.first_line))

@@ -242,7 +242,7 @@ def score_on(
                         results.add_written(scored.result, reasons)
                         reasons = {}
                     else:
-                        trace = Trace(  # what its result says of it
+                        trace = Trace(  # as its result says
                             schema_version=SCHEMA_VERSION,
                             id=scored.trace,
                             source=Source(format=scored.format, location=scored.location),

@@ -75,6 +75,6 @@ def make_backend(spec: Mapping[str, Any], folder: Path, worker: Callable[[], Job
         raise InputError(Problem(path="backend", message=f"`{kind}`: {error}")) from None
     lacks = [name for name in ("submit", "take", "room") if not hasattr(backend, name)]
     if lacks:
-        message = f"`{kind}` does not make a backend: it has no `{'`, no `'.join(lacks)}`"
+        message = f"`{kind}` does not return a backend: the result has no `{'`, no `'.join(lacks)}`"
         raise InputError(Problem(path="backend", message=message))
     return backend  # type: ignore[no-any-return]

@@ -69,7 +69,7 @@ class JobWorker:
             elif job.shard is not None:
                 outcome = _score(setup, job.shard)
             else:
-                outcome = Outcome(fault="a job that says neither what to play nor what to score")
+                outcome = Outcome(fault="a job with nothing to play or score")
         except (InputError, OSError, msgspec.DecodeError) as error:
             outcome = Outcome(fault=str(error))
         except Exception as error:  # noqa: BLE001 - a fault of ours leaves the other jobs alone
@@ -88,7 +88,7 @@ class JobWorker:
         return msgspec.json.encode(outcome)
 
     def close(self) -> None:
-        """Let go of agents and judges."""
+        """Release agents and judges."""
         if self._runner is not None:
             try:
                 for host in self._hosts.values():

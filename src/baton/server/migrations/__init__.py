@@ -1,8 +1,8 @@
 """Changes of the tables, for stores that an earlier version made.
 
-A new store is made from :mod:`baton.server.schema` at once. One that is there is brought up to
-date, revision by revision, when a server opens it. A change of the schema is a new file in
-``versions/`` with ``revision`` counted up, and :data:`HEAD` beside it.
+A new store is created from :mod:`baton.server.schema`. An existing store is upgraded, revision by
+revision, when a server opens it. A change of the schema is a new file in ``versions/`` with
+``revision`` counted up, and :data:`HEAD` beside it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ HEAD = "0008"
 
 
 def bring_up_to_date(connection: Connection, tables: MetaData, part: str) -> None:
-    """Make the tables of a part of the store (``index``, ``inbox``), or change what is there.
+    """Create the tables of a part of the store (``index``, ``inbox``), or upgrade them.
 
     Raises:
         InputError: a later version of Baton made them.
@@ -36,7 +36,9 @@ def bring_up_to_date(connection: Connection, tables: MetaData, part: str) -> Non
 
 
 def _upgrade(connection: Connection, part: str) -> None:
-    from alembic import command  # takes as long as all else at the start, and is seldom needed
+    from alembic import (
+        command,
+    )  # takes as long as everything else at the start, and is seldom needed
     from alembic.config import Config
 
     config = Config(attributes={"connection": connection, "part": part})

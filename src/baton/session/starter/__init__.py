@@ -63,11 +63,11 @@ def init(
         force: overwrite existing files.
 
     Raises:
-        InputError: files that exist already, what is not an agent, or agents that cannot be asked.
+        InputError: files exist already, ``agent`` is not an agent, or the agents cannot be asked.
     """
     known = next((each for each in CIS if each == ci), None)
     if known is None:
-        raise InputError(f"{option('ci')}: `{ci}` is not known; known: {', '.join(CIS)}")
+        raise InputError(f"{option('ci')}: `{ci}` is unknown; choose from {', '.join(CIS)}")
     answers = answers_of(agent, message, known)
     texts = files_of(answers)
     there = [Path(name) for name in [*texts, answers.cases] if Path(name).exists()]
@@ -98,7 +98,7 @@ def _write(name: str, text: str) -> None:
 
 
 class Answers(NamedTuple):
-    """What was answered. ``provider`` is the spec of what plays the cases.
+    """The user's answers. ``provider`` is the spec of the provider that plays the cases.
 
     ``packages`` are what it needs in addition to the agents themselves. ``sample`` is the file of
     the built-in agents, if they are used.
@@ -117,7 +117,7 @@ class Answers(NamedTuple):
 
 
 def answers_of(agent: str, message: str, ci: Ci) -> Answers:
-    """Find out what plays the cases, and whether spans are needed to show what the agents do.
+    """Find the provider for the cases, and whether spans are needed to show what the agents do.
 
     Raises:
         InputError: it is not an agent, or its instrumentation is not installed.

@@ -186,7 +186,7 @@ class Unpacked(io.RawIOBase):
         elif self._given > _FREE and self._given > limits.ratio * self._read:
             said = f"unpacks to more than {limits.ratio} times its size"
         if said is not None:
-            message = f"the file {said}, which is the limit; unpack it yourself if it is right"
+            message = f"the file {said}, which is the limit; unpack it yourself if you trust it"
             raise InputError(Problem(file=self._report.file, message=message))
 
 
