@@ -222,7 +222,7 @@ def test_what_was_not_evaluated_whole_becomes_no_baseline(baton: Run, tmp_path: 
     (folder / "evaluation.json").write_text(json.dumps({**header, "status": "interrupted"}))
     outcome = baton("baseline", "set", folder)
     assert outcome.code == 2
-    assert "it is `interrupted`, not whole" in outcome.err
+    assert "it is `interrupted`, so it is incomplete" in outcome.err
 
 
 def test_a_comparison_is_a_comment_for_a_pull_request(baton: Run, tmp_path: Path) -> None:

@@ -316,6 +316,6 @@ def test_a_fact_that_a_dispatch_returned_and_the_answer_lacks_names_the_dispatch
     (dispatch,) = dropped.turns[0].dispatches
     assert found.status == "failed"
     assert found.details["fix"] == (
-        f"{dispatch.id}: `cashier` returned 'R-7'; look at what `desk` made of it"
+        f"{dispatch.id}: `cashier` returned 'R-7'; check how `desk` used it"
     )
     assert dispatch.id in [id_ for proof in found.evidence for id_ in proof.ids]

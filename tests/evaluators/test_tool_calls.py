@@ -335,7 +335,7 @@ def test_turns_that_broke_or_were_not_played_are_errors() -> None:
     ("options", "said"),
     [
         ({"mode": "single_tool"}, "needs `tool`"),
-        ({"tool": "a"}, "`tool` goes with mode single_tool"),
+        ({"tool": "a"}, "`tool` is only for the mode single_tool"),
         ({"mode": "anyorder"}, "did you mean `any_order`"),
         ({"threshold": 1.5}, "<= 1"),
         ({"sequence_match_type": "exact"}, "unknown key"),

@@ -344,7 +344,7 @@ def test_cases_of_a_file_are_played_in_the_form_that_is_asked_for(shop: Path) ->
         (["--with", "agent:dsek=right.md"], "did you mean `agent:desk`"),
         (["--live-tools", "nothing"], "no tool `nothing`"),
         (["--form", "decison"], "decison"),
-        (["cases.yaml"], "these are recordings and cases"),
+        (["cases.yaml"], "these are both recordings and cases"),
         (["--form", "conversation", "--dispatch", "d"], "plays them all"),
     ],
 )

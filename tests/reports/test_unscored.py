@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.conftest import ROOT, Baton
 
 PARALLEL = ROOT / "tests" / "data" / "otel" / "langgraph" / "subagents_parallel.json"
-SCOPE = "– dispatch_scope skipped: only what `north_scout` was offered is recorded"
+SCOPE = "– dispatch_scope skipped: only the tools offered to `north_scout` are recorded"
 
 
 def test_what_was_skipped_throughout_says_why_once(baton: Baton, tmp_path: Path) -> None:

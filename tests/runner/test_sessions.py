@@ -86,8 +86,8 @@ def test_a_conversation_needs_a_request_that_carries_it_on() -> None:
 def test_a_new_session_needs_a_function_that_is_told_of_sessions(functions: str) -> None:
     spec = {"type": "python", "target": f"{functions}:stateless"}
     assert refusal(spec, {}, {"new_session": True}) == (
-        "a turn opens a new session: the function has no parameter `session`, and so no session "
-        "of its own"
+        "a turn opens a new session: the function has no parameter `session`, so it cannot "
+        "keep sessions apart"
     )
 
 

@@ -156,7 +156,7 @@ def test_other_content_types_and_encodings_are_refused(client: Client) -> None:
     assert client.post("/v1/traces", b"x=1", "application/x-www-form-urlencoded").status == 415
     answer = client.post("/v1/traces", b"x", Content_Encoding="br")
     assert answer.status == 415
-    assert "gzip and zstd" in _status(answer.body)[1]
+    assert "use gzip or zstd" in _status(answer.body)[1]
     for encoding in ("gzip", "zstd"):
         answer = client.post("/v1/traces", b"no such thing", Content_Encoding=encoding)
         assert (answer.status, _status(answer.body)[0]) == (400, 3)

@@ -27,7 +27,7 @@ from baton.model import (
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
 from baton.providers.base import Surroundings, refuse_unplayable
 from baton.providers.python import Python, PythonOptions
-from baton.stand_ins import Asked, Play
+from baton.stand_ins import Play, Request
 
 SHOP = """
     import baton
@@ -168,12 +168,12 @@ def hurried_threads() -> Iterator[None]:
 def test_each_of_the_calls_that_threads_make_side_by_side_gets_its_own_answer(
     hurried_threads: None,
 ) -> None:
-    asked_for = Asked("look_up", {"order": "7"})
+    request = Request("look_up", {"order": "7"})
     recorded = [RecordedAnswer(name="look_up", input={"order": "7"}, result=n) for n in range(200)]
     for _ in range(20):  # one of three such plays goes wrong where threads are not kept apart
         play = Play(StandIns(mode="replay", recorded=recorded))
         with ThreadPoolExecutor(8) as threads:
-            futures = [threads.submit(play.tool_now, asked_for, list) for _ in recorded]
+            futures = [threads.submit(play.tool_now, request, list) for _ in recorded]
         assert sorted(future.result() for future in futures) == list(range(200))
 
 

@@ -241,7 +241,7 @@ def test_calls_of_judges_are_no_calls_of_the_program(shop: Shop) -> None:
             response = await model_request(
                 TestModel(custom_output_text="fine"), [ModelRequest([UserPromptPart("good?")])]
             )
-            return response.parts[0], play.asked
+            return response.parts[0], play.requests
 
     part, passed = asyncio.run(judged(asked(stand_ins=StandIns(mode="replay"))))
     assert part.content == "fine"

@@ -25,9 +25,9 @@ import msgspec
 from baton.findings.dispatch_scope import meant_by
 from baton.model import Content, ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN, without
-from baton.stand_ins import Asked, Decided, Play, StandInError, check_names
+from baton.stand_ins import Decided, Play, Request, StandInError, check_names
 from baton.stand_ins.answers import Answer
-from baton.stand_ins.play import Held
+from baton.stand_ins.play import PreparedAnswer
 
 _DISPATCHING = frozenset({"Agent", "Task"})
 """The tool that starts a sub-agent; its name was `Task` before 2.1.63."""
@@ -159,18 +159,18 @@ class Stage:
         ]
         self._described = set(descriptions)
         self._ready: dict[str, dict[str, Any]] = {}
-        self._held: dict[str, Held] = {}
+        self._prepared: dict[str, PreparedAnswer] = {}
         self._reports: dict[str, str] = {}
 
-    def _answered(self, asked: Asked) -> bool:
-        return not self._play.runs(asked)
+    def _answered(self, request: Request) -> bool:
+        return not self._play.runs(request)
 
     def _is_stub(self, agent: str | None) -> bool:
         """Return whether a sub-agent is only started so that its answer can be replaced."""
         return (
             agent is not None
             and not self._play.stops
-            and self._answered(Asked(agent, kind="agent"))
+            and self._answered(Request(agent, kind="agent"))
         )
 
     def _is_replaced(self, tool: str) -> bool:
@@ -178,7 +178,7 @@ class Stage:
         if tool in _OF_THE_SESSION and tool not in self._play.stand_ins.tools:
             return False
         callers = [self._cast.name, *self._play.stand_ins.agents]
-        return any(self._answered(Asked(tool, agent=caller)) for caller in callers)
+        return any(self._answered(Request(tool, agent=caller)) for caller in callers)
 
     def options(self) -> Any:
         """Return the options for playing the conversation.
@@ -276,25 +276,25 @@ class Stage:
             return _stopped("the case has ended")
         if self._is_stub(data.get("agent_type")):
             return _stopped("this agent is not played")
-        asked = Asked(name, arguments, agent=caller, id=id_)
+        request = Request(name, arguments, agent=caller, id=id_)
         is_dispatch = name in _DISPATCHING
         if is_dispatch:
             kind = arguments.get("subagent_type") or "general-purpose"
-            asked = Asked(kind, arguments.get("prompt"), caller, "agent", id_, tool=name)
+            request = Request(kind, arguments.get("prompt"), caller, "agent", id_, tool=name)
         elif name in _OF_THE_SESSION and name not in play.stand_ins.tools:
             return {}
         server = (data.get("mcp_server") or {}).get("name")
         is_ours = server is not None and server in self._fronts()
         try:
             if not is_ours and server is None and not is_dispatch:
-                play.refuse_elsewhere(asked, "inside of Claude Code")
-            held = await play.before(asked)
-            if held.answer is None:
-                if not is_ours and not play.runs(asked):
-                    play.refuse_elsewhere(asked, "inside of Claude Code")
-                self._held[id_ or ""] = held
+                play.refuse_elsewhere(request, "inside of Claude Code")
+            prepared = await play.before(request)
+            if prepared.answer is None:
+                if not is_ours and not play.runs(request):
+                    play.refuse_elsewhere(request, "inside of Claude Code")
+                self._prepared[id_ or ""] = prepared
                 return {}
-            result = play.after(held, held.answer)
+            result = play.after(prepared, prepared.answer)
         except Decided:
             return _stopped("the case ends with this dispatch")
         except ProviderError as error:
@@ -326,28 +326,28 @@ class Stage:
         play, came = self._play, data["tool_response"]
         if play.refused or play.decided:
             return {"continue_": False, "stopReason": "the case has ended"}
-        report, held = self._reports.pop(id_ or "", None), self._held.pop(id_ or "", None)
+        report, prepared = self._reports.pop(id_ or "", None), self._prepared.pop(id_ or "", None)
         if report is not None:
             if not isinstance(came, dict) or came.get("status") != "completed":
                 return self._not_replaced(data["tool_input"].get("subagent_type"))
             return _replaced({**came, "content": _content(report)})
-        if held is None:
+        if prepared is None:
             return {}
         before = _came(came)
         try:
-            result = play.after(held, Answer(before, by=None))
+            result = play.after(prepared, Answer(before, by=None))
         except StandInError as error:
             result = str(error)
         if result is before:
             return {}
-        if held.asked.kind == "agent" and isinstance(came, dict):
+        if prepared.request.kind == "agent" and isinstance(came, dict):
             if came.get("status") != "completed":
-                return self._not_replaced(held.asked.name)
+                return self._not_replaced(prepared.request.name)
             return _replaced({**came, "content": _content(_text(result))})
         return _replaced(_content(_text(result)))
 
     async def _failed(self, data: dict[str, Any], id_: str | None, _: Any) -> dict[str, Any]:
-        self._held.pop(id_ or "", None)
+        self._prepared.pop(id_ or "", None)
         if self._reports.pop(id_ or "", None) is not None:
             return self._not_replaced(data["tool_input"].get("subagent_type"))
         return {}
@@ -445,9 +445,9 @@ def _refuse_surprises(options: Any) -> None:
 def without_stubs(trace: Trace, play: Play | None) -> Trace:
     """Remove sub-agents that were only started as stubs, and insert their answers."""
     answers = {
-        each.asked.id: each.answer
-        for each in (play.given if play is not None else ())
-        if each.asked.kind == "agent" and each.answer.error is None
+        each.request.id: each.answer
+        for each in (play.answers if play is not None else ())
+        if each.request.kind == "agent" and each.answer.error is None
     }
     for turn in trace.turns:
         gone: set[str] = set()

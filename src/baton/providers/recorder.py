@@ -63,7 +63,7 @@ from baton.model import (
 )
 from baton.model.trace import SCHEMA_VERSION
 from baton.model.watching import DECISIONS, WATCHER, Watcher
-from baton.stand_ins.play import Asked, Play, current
+from baton.stand_ins.play import Play, Request, current
 
 from .functions import NOT_JSON, as_json, named
 
@@ -350,10 +350,10 @@ def agent(name: str) -> Callable[[Marked], Marked]:
 
             @functools.wraps(function)
             async def awaited(*args: Any, **named: Any) -> Any:
-                asked = Asked(name, _first(function, args, named), agent=_who(), kind="agent")
+                request = Request(name, _first(function, args, named), agent=_who(), kind="agent")
 
                 async def run() -> Any:
-                    with record_agent(name, asked.input) as recorded:
+                    with record_agent(name, request.input) as recorded:
                         recorded.output = await function(*args, **named)
                     return recorded.output
 
@@ -361,14 +361,14 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                     play = current()
                     if play is None or not _is_handed_on(play, name):
                         return await run()
-                    with _handed_on(name, asked.input) as sent:
-                        sent.result = await play.tool(asked, run)
+                    with _handed_on(name, request.input) as sent:
+                        sent.result = await play.tool(request, run)
                     return sent.result
 
                 watcher = WATCHER.get()
                 if watcher is None:
                     return await answer()
-                with _watched(watcher, name, asked.input) as sent:
+                with _watched(watcher, name, request.input) as sent:
                     sent.result = await watcher.output_later(await answer())
                 return sent.result
 
@@ -377,10 +377,10 @@ def agent(name: str) -> Callable[[Marked], Marked]:
 
             @functools.wraps(function)
             def called(*args: Any, **named: Any) -> Any:
-                asked = Asked(name, _first(function, args, named), agent=_who(), kind="agent")
+                request = Request(name, _first(function, args, named), agent=_who(), kind="agent")
 
                 def run() -> Any:
-                    with record_agent(name, asked.input) as recorded:
+                    with record_agent(name, request.input) as recorded:
                         recorded.output = function(*args, **named)
                     return recorded.output
 
@@ -388,14 +388,14 @@ def agent(name: str) -> Callable[[Marked], Marked]:
                     play = current()
                     if play is None or not _is_handed_on(play, name):
                         return run()
-                    with _handed_on(name, asked.input) as sent:
-                        sent.result = play.tool_now(asked, run)
+                    with _handed_on(name, request.input) as sent:
+                        sent.result = play.tool_now(request, run)
                     return sent.result
 
                 watcher = WATCHER.get()
                 if watcher is None:
                     return answer()
-                with _watched(watcher, name, asked.input) as sent:
+                with _watched(watcher, name, request.input) as sent:
                     sent.result = watcher.output(answer())
                 return sent.result
 
@@ -431,8 +431,8 @@ def tool(function: Marked) -> Marked:
                 if play is None:
                     call.result = await function(*args, **named)
                 else:
-                    asked = Asked(name, call.arguments, agent=_who())
-                    call.result = await play.tool(asked, lambda: function(*args, **named))
+                    request = Request(name, call.arguments, agent=_who())
+                    call.result = await play.tool(request, lambda: function(*args, **named))
             return call.result
 
         return awaited  # type: ignore[return-value]
@@ -445,8 +445,8 @@ def tool(function: Marked) -> Marked:
             if play is None:
                 call.result = function(*args, **named)
             else:
-                asked = Asked(name, call.arguments, agent=_who())
-                call.result = play.tool_now(asked, lambda: function(*args, **named))
+                request = Request(name, call.arguments, agent=_who())
+                call.result = play.tool_now(request, lambda: function(*args, **named))
         return call.result
 
     return called  # type: ignore[return-value]

@@ -13,7 +13,7 @@ import msgspec
 
 from baton.judges.prompts import clip, fenced_neutral, neutral
 from baton.model import Judge, JudgeRequest
-from baton.stand_ins import Answer, Imagine, Wanted, imagining
+from baton.stand_ins import Answer, Imagine, LlmQuestion, imagining
 
 _VERSION = "1"
 _INSTRUCTIONS = (
@@ -61,25 +61,25 @@ def imagining_by(judge: Judge) -> AbstractContextManager[None]:
 
 def _imagine_by(judge: Judge) -> Imagine:
 
-    async def imagine(wanted: Wanted) -> Answer:
-        value = (await judge.ask(_request(wanted))).value
+    async def imagine(question: LlmQuestion) -> Answer:
+        value = (await judge.ask(_request(question))).value
         text = value["result"]
         if value["failed"]:
             return Answer(error=text, by="llm")
-        return Answer(_value(text) if wanted.asked.kind == "tool" else text, by="llm")
+        return Answer(_value(text) if question.request.kind == "tool" else text, by="llm")
 
     return imagine
 
 
-def _request(wanted: Wanted) -> JudgeRequest:
-    call = wanted.asked
+def _request(question: LlmQuestion) -> JudgeRequest:
+    call = question.request
     blocks = [("call", f"{call.name}\n{_json(call.input)}")]
-    if wanted.schema is not None:
-        blocks.append(("result schema", _json(wanted.schema)))
-    if wanted.about is not None:
-        blocks.append(("world", clip(wanted.about, _LONGEST_WORLD).text))
-    if wanted.earlier:
-        blocks.append(("earlier calls", _earlier(wanted)))
+    if question.schema is not None:
+        blocks.append(("result schema", _json(question.schema)))
+    if question.about is not None:
+        blocks.append(("world", clip(question.about, _LONGEST_WORLD).text))
+    if question.earlier:
+        blocks.append(("earlier calls", _earlier(question)))
     safe = [(title, neutral(text)) for title, text in blocks]
     return JudgeRequest(
         rubric="stand_in",
@@ -90,10 +90,10 @@ def _request(wanted: Wanted) -> JudgeRequest:
     )
 
 
-def _earlier(wanted: Wanted) -> str:
+def _earlier(question: LlmQuestion) -> str:
     lines: list[str] = []
     left = _ALL_CALLS
-    for number, each in reversed(list(enumerate(wanted.earlier, 1))):
+    for number, each in reversed(list(enumerate(question.earlier, 1))):
         came = f"error: {each.error}" if each.error is not None else _json(each.result)
         text = clip(f"{number}. {each.name} {_json(each.input)}\n-> {came}", _LONGEST_CALL).text
         left -= len(text)

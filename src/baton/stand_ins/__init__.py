@@ -8,14 +8,14 @@ from .answers import Answer
 from .decision import decision_trace
 from .names import check_names
 from .play import (
-    Asked,
     Decided,
-    Held,
     Imagine,
     Imagining,
+    LlmQuestion,
     Play,
+    PreparedAnswer,
+    Request,
     StandInError,
-    Wanted,
     current,
     imagining,
     play_of,
@@ -25,14 +25,14 @@ from .play import (
 
 __all__ = [
     "Answer",
-    "Asked",
     "Decided",
-    "Held",
     "Imagine",
     "Imagining",
+    "LlmQuestion",
     "Play",
+    "PreparedAnswer",
+    "Request",
     "StandInError",
-    "Wanted",
     "check_names",
     "current",
     "decision_trace",

@@ -98,8 +98,8 @@ def from_schema(schema: dict[str, Any]) -> Any:
     return _made(schema, schema, 0)
 
 
-def _may_be(recorded: str | None, asked: str | None) -> bool:
-    return recorded is None or asked is None or recorded == asked
+def _may_be(recorded: str | None, actual: str | None) -> bool:
+    return recorded is None or actual is None or recorded == actual
 
 
 def comparable(value: Any) -> bytes:

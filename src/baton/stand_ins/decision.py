@@ -24,7 +24,7 @@ from baton.model import (
     Usage,
 )
 
-from .play import Asked, Play
+from .play import Play, Request
 
 
 def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
@@ -50,31 +50,31 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
         unknown=["context", "tools_offered", "model"],
     )
     turn = Turn(id="turn1", input=case.turns[0].input, runs=[run])
-    answers = {id(given.asked): given for given in play.given}
+    answers = {id(answered.request): answered for answered in play.answers}
     # A tool that ran, and called an agent in its body, is here twice: its call is the dispatch.
-    inputs = {(each.name, each.id): each.input for each in play.asked if each.kind == "tool"}
-    made = {(each.tool, each.id) for each in play.asked if each.kind == "agent" and each.id}
-    for number, asked in enumerate(play.asked, 1):
-        if asked.kind == "agent" and id(asked) in answers:
+    inputs = {(each.name, each.id): each.input for each in play.requests if each.kind == "tool"}
+    made = {(each.tool, each.id) for each in play.requests if each.kind == "agent" and each.id}
+    for number, request in enumerate(play.requests, 1):
+        if request.kind == "agent" and id(request) in answers:
             continue  # it was made before the moment of the case, and got the recorded answer
-        if asked.kind == "agent":
-            ran = inputs.get((asked.tool or "", asked.id)) if asked.id is not None else None
-            arguments = ran if asked.arguments is None else asked.arguments
-            _hand_off(turn, run, asked._replace(arguments=arguments), number)
+        if request.kind == "agent":
+            ran = inputs.get((request.tool or "", request.id)) if request.id is not None else None
+            arguments = ran if request.arguments is None else request.arguments
+            _hand_off(turn, run, request._replace(arguments=arguments), number)
             continue
-        if (asked.name, asked.id) in made:
+        if (request.name, request.id) in made:
             continue
-        given = answers.get(id(asked))
-        answer = given.answer if given is not None else None
+        answered = answers.get(id(request))
+        answer = answered.answer if answered is not None else None
         run.steps.append(
             ToolCall(
-                id=asked.id or f"call{number}",
-                name=asked.name,
-                arguments=asked.input,
+                id=request.id or f"call{number}",
+                name=request.name,
+                arguments=request.input,
                 result=None if answer is None else Content.of(answer.result),
                 status=_status(answer),
                 error=answer.error if answer is not None else None,
-                stand_in=given.by if given is not None else None,
+                stand_in=answered.by if answered is not None else None,
                 unknown=["result"] if answer is None else [],
             )
         )
@@ -100,34 +100,34 @@ def decision_trace(case: Case, play: Play, played: Trace | None) -> Trace:
     )
 
 
-def _hand_off(turn: Turn, run: AgentRun, asked: Asked, number: int) -> None:
-    prompt = Content.of(asked.input)
+def _hand_off(turn: Turn, run: AgentRun, request: Request, number: int) -> None:
+    prompt = Content.of(request.input)
     dispatch = Dispatch(
         id=f"dispatch{number}",
-        kind=asked.dispatch,
+        kind=request.dispatch,
         from_run=run.id,
         from_agent=run.agent,
-        to_agent=asked.name,
+        to_agent=request.name,
         prompt=prompt,
         status="unanswered",
-        depth=1 if asked.dispatch == "delegate" else 0,
+        depth=1 if request.dispatch == "delegate" else 0,
         unknown=["description", "runs", "result", "tools_allowed", "tools_source", "status"],
     )
     turn.dispatches.append(dispatch)
-    if asked.tool is not None:
+    if request.tool is not None:
         call = ToolCall(
-            id=asked.id or f"call{number}",
-            name=asked.tool,
-            arguments=asked.arguments,
+            id=request.id or f"call{number}",
+            name=request.tool,
+            arguments=request.arguments,
             status="unanswered",
             dispatch=dispatch.id,
-            unknown=[*(["arguments"] if asked.arguments is None else []), "result", "status"],
+            unknown=[*(["arguments"] if request.arguments is None else []), "result", "status"],
         )
         dispatch.call = call.id
         run.steps.append(call)
     else:
         dispatch.unknown.append("call")
-    if asked.dispatch != "sequence":  # the program starts the next agent, not this one
+    if request.dispatch != "sequence":  # the program starts the next agent, not this one
         run.steps.append(HandedOff(id=f"sent{number}", dispatch=dispatch.id))
 
 

@@ -11,10 +11,10 @@ from baton.model.trace import UNPLACED
 from .answers import comparable
 
 if TYPE_CHECKING:
-    from .play import Given
+    from .play import Answered
 
 
-def mark(trace: Trace, given: Sequence[Given]) -> None:
+def mark(trace: Trace, answered: Sequence[Answered]) -> None:
     """Mark calls and dispatches: by id, else by name, caller and input, in order."""
     calls = [
         (run.agent, step)
@@ -25,17 +25,19 @@ def mark(trace: Trace, given: Sequence[Given]) -> None:
     ]
     dispatches = [dispatch for turn in trace.turns for dispatch in turn.dispatches]
     unplaced: list[str] = []
-    for each in given:
+    for each in answered:
         sent = _as_dispatch(each)
         found = (
-            _dispatch_of(dispatches, each) if each.asked.kind == "agent" else _call_of(calls, each)
+            _dispatch_of(dispatches, each)
+            if each.request.kind == "agent"
+            else _call_of(calls, each)
         )
         if isinstance(found, ToolCall) and found.dispatch is None and sent is not None:
             found = _made_by_tool(trace, sent) or found
         elif found is None and sent is not None:
-            found = _made_by_tool(trace, sent) if sent.asked.tool else _by_program(trace, sent)
+            found = _made_by_tool(trace, sent) if sent.request.tool else _by_program(trace, sent)
         if found is None:
-            unplaced.append(each.asked.name)
+            unplaced.append(each.request.name)
             continue
         found.stand_in = each.by
         if isinstance(found, Dispatch):
@@ -49,39 +51,41 @@ def mark(trace: Trace, given: Sequence[Given]) -> None:
         trace.attributes[UNPLACED] = unplaced
 
 
-def _call_of(calls: Sequence[tuple[str, ToolCall]], given: Given) -> ToolCall | None:
-    asked = given.asked
-    free = [(agent, c) for agent, c in calls if c.stand_in is None and c.name == asked.name]
-    by_id = [call for _, call in free if asked.id is not None and call.id == asked.id]
-    same = [(agent, call) for agent, call in free if _same(call.arguments, asked.input)]
-    own = [call for agent, call in same if agent == asked.agent]
+def _call_of(calls: Sequence[tuple[str, ToolCall]], answered: Answered) -> ToolCall | None:
+    request = answered.request
+    free = [(agent, c) for agent, c in calls if c.stand_in is None and c.name == request.name]
+    by_id = [call for _, call in free if request.id is not None and call.id == request.id]
+    same = [(agent, call) for agent, call in free if _same(call.arguments, request.input)]
+    own = [call for agent, call in same if agent == request.agent]
     return next(
         iter([*by_id, *own, *(call for _, call in same), *(call for _, call in free)]), None
     )
 
 
-def _dispatch_of(dispatches: Sequence[Dispatch], given: Given) -> Dispatch | None:
-    free = [d for d in dispatches if d.stand_in is None and d.to_agent == given.asked.name]
-    same = [d for d in free if d.prompt is not None and _same(d.prompt.plain(), given.asked.input)]
+def _dispatch_of(dispatches: Sequence[Dispatch], answered: Answered) -> Dispatch | None:
+    free = [d for d in dispatches if d.stand_in is None and d.to_agent == answered.request.name]
+    same = [
+        d for d in free if d.prompt is not None and _same(d.prompt.plain(), answered.request.input)
+    ]
     return next(iter([*same, *free]), None)
 
 
-def _as_dispatch(given: Given) -> Given | None:
+def _as_dispatch(answered: Answered) -> Answered | None:
     """Convert a tool call that hands work on to a dispatch."""
-    asked = given.asked
-    if asked.kind == "agent":
-        return given
-    if asked.to is None:
+    request = answered.request
+    if request.kind == "agent":
+        return answered
+    if request.to is None:
         return None
-    sent = asked._replace(name=asked.to, kind="agent", tool=asked.name, to=None)
-    return given._replace(asked=sent)
+    sent = request._replace(name=request.to, kind="agent", tool=request.name, to=None)
+    return answered._replace(request=sent)
 
 
-def _by_program(trace: Trace, given: Given) -> Dispatch | None:
+def _by_program(trace: Trace, answered: Answered) -> Dispatch | None:
     """Make the dispatch to an agent that the program, or a graph, would have started."""
-    asked = given.asked
+    request = answered.request
     runs = [(turn, run) for turn in trace.turns for run in turn.runs]
-    own = [each for each in runs if each[1].agent == asked.agent]
+    own = [each for each in runs if each[1].agent == request.agent]
     if not runs:
         return None
     turn, run = (own or runs)[-1]
@@ -91,48 +95,48 @@ def _by_program(trace: Trace, given: Given) -> Dispatch | None:
         basis="order",
         from_run=run.id,
         from_agent=run.agent,
-        to_agent=asked.name,
-        prompt=Content.of(asked.input),
-        result=Content.of(given.answer.result),
-        status="failed" if given.answer.error is not None else "completed",
-        error=given.answer.error,
+        to_agent=request.name,
+        prompt=Content.of(request.input),
+        result=Content.of(answered.answer.result),
+        status="failed" if answered.answer.error is not None else "completed",
+        error=answered.answer.error,
         unknown=["call", "context", "description", "group", "tools_allowed", "tools_source"],
     )
     turn.dispatches.append(dispatch)
     return dispatch
 
 
-def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
+def _made_by_tool(trace: Trace, answered: Answered) -> Dispatch | None:
     """Make the dispatch of a function tool that hands work on, but did not run.
 
     Its source shows a tool call, as the receiver did not run.
     """
-    asked = given.asked
+    request = answered.request
     made = [
         (turn, run, step)
         for turn in trace.turns
         for run in turn.runs
         for step in run.steps
-        if isinstance(step, ToolCall) and step.name == asked.tool
+        if isinstance(step, ToolCall) and step.name == request.tool
         if step.dispatch is None and step.stand_in is None
     ]
-    made.sort(key=lambda each: (each[2].id != asked.id, each[1].agent != asked.agent))
+    made.sort(key=lambda each: (each[2].id != request.id, each[1].agent != request.agent))
     if not made:
         return None
     turn, run, call = made[0]
     above = [d.depth for d in turn.dispatches if run.id in d.runs]
     dispatch = Dispatch(
         id=f"{call.id}-dispatch",
-        kind=asked.dispatch,
+        kind=request.dispatch,
         from_run=run.id,
         from_agent=run.agent,
-        to_agent=asked.name,
+        to_agent=request.name,
         call=call.id,
-        prompt=Content.of(asked.input),
+        prompt=Content.of(request.input),
         result=call.result,
-        status="failed" if given.answer.error is not None else "completed",
-        error=given.answer.error,
-        depth=max(above, default=0) + (asked.dispatch == "delegate"),
+        status="failed" if answered.answer.error is not None else "completed",
+        error=answered.answer.error,
+        depth=max(above, default=0) + (request.dispatch == "delegate"),
         started=call.at,
         ended=call.ended,
         unknown=["context", "description", "group", "tools_allowed", "tools_source"],
@@ -143,9 +147,9 @@ def _made_by_tool(trace: Trace, given: Given) -> Dispatch | None:
     place = run.steps.index(call) + 1
     sent = HandedOff(id=f"{call.id}-sent", dispatch=dispatch.id, at=call.at)
     back = GotBack(id=f"{call.id}-back", dispatch=dispatch.id, at=call.ended)
-    run.steps[place:place] = [sent, back] if asked.dispatch == "delegate" else [sent]
+    run.steps[place:place] = [sent, back] if request.dispatch == "delegate" else [sent]
     return dispatch
 
 
-def _same(recorded: Any, asked: Any) -> bool:
-    return comparable(recorded) == comparable(asked)
+def _same(recorded: Any, request: Any) -> bool:
+    return comparable(recorded) == comparable(request)

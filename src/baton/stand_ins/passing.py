@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from .answers import Answer
-from .play import Asked, Given, Play
+from .play import Answered, Play, Request
 
 
-class GivenTo(NamedTuple):
-    """An answer, with the index of the call in ``asked``."""
+class PassedAnswer(NamedTuple):
+    """An answer, with the index of its request in ``requests``."""
 
     place: int
     answer: Answer
@@ -21,26 +21,28 @@ class GivenTo(NamedTuple):
 class Passed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """All calls and answers: see the attributes of :class:`Play`."""
 
-    asked: list[Asked] = msgspec.field(default_factory=list)
-    given: list[GivenTo] = msgspec.field(default_factory=list)
+    # The names on the wire: a server may run the plug-in of another version of Baton.
+    requests: list[Request] = msgspec.field(default_factory=list, name="asked")
+    answers: list[PassedAnswer] = msgspec.field(default_factory=list, name="given")
     refused: list[str] = msgspec.field(default_factory=list)
     decided: bool = False
 
 
 def passed(play: Play) -> Any:
     """Return calls and answers as plain data; values that are not JSON become text."""
-    places = {id(asked): place for place, asked in enumerate(play.asked)}
-    whole = Passed(
-        asked=play.asked,
-        given=[GivenTo(places[id(each.asked)], each.answer, each.by) for each in play.given],
+    places = {id(request): place for place, request in enumerate(play.requests)}
+    answers = [PassedAnswer(places[id(a.request)], a.answer, a.by) for a in play.answers]
+    calls = Passed(
+        requests=play.requests,
+        answers=answers,
         refused=play.refused,
         decided=play.decided,
     )
-    return msgspec.to_builtins(whole, enc_hook=repr, str_keys=True)
+    return msgspec.to_builtins(calls, enc_hook=repr, str_keys=True)
 
 
-def take(play: Play, told: Passed) -> None:
+def take(play: Play, calls: Passed) -> None:
     """Copy another process's calls and answers to a play; raises IndexError for contradictions."""
-    play.asked = list(told.asked)
-    play.given = [Given(play.asked[each.place], each.answer, each.by) for each in told.given]
-    play.refused, play.decided = list(told.refused), told.decided
+    play.requests = list(calls.requests)
+    play.answers = [Answered(play.requests[a.place], a.answer, a.by) for a in calls.answers]
+    play.refused, play.decided = list(calls.refused), calls.decided

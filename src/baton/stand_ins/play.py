@@ -50,7 +50,7 @@ class StandInError(Exception):
         return answer is not None and (answer.refused or (answer.by or "").startswith("replay"))
 
 
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """A call: of a tool with its arguments, or of an agent with its prompt.
 
     ``agent`` is the caller, if known. ``schema`` is the JSON Schema of a result, if the tool states
@@ -74,10 +74,10 @@ class Decided(asyncio.CancelledError):
     """Ends a play at the case's dispatch; frameworks clean up as when cancelled."""
 
 
-class Given(NamedTuple):
-    """The answer to a call, and ``by`` what it was given."""
+class Answered(NamedTuple):
+    """The answer to a call, and its source (``by``)."""
 
-    asked: Asked
+    request: Request
     answer: Answer
     by: str
 
@@ -91,27 +91,27 @@ class Earlier(NamedTuple):
     error: str | None
 
 
-class Wanted(NamedTuple):
+class LlmQuestion(NamedTuple):
     """A call for an LLM to answer, with its prompt data.
 
     ``schema`` is the JSON Schema of a result, ``about`` describes the world, ``earlier`` are the
     calls of the play so far.
     """
 
-    asked: Asked
+    request: Request
     schema: dict[str, Any] | None
     about: str | None
     earlier: Sequence[Earlier]
 
 
-Imagine = Callable[[Wanted], Awaitable[Answer]]
+Imagine = Callable[[LlmQuestion], Awaitable[Answer]]
 """Lets an LLM answer a call; raises BatonError if it gives no answer."""
 
 
-class Held(NamedTuple):
+class PreparedAnswer(NamedTuple):
     """The n-th call, and its answer, or ``None`` for the real tool."""
 
-    asked: Asked
+    request: Request
     number: int
     answer: Answer | None
     seconds: float = 0.0
@@ -122,8 +122,8 @@ class Play:
     """The stand-ins of one play of a case, and their answers.
 
     Attributes:
-        asked: all calls, in order.
-        given: all answers, in order.
+        requests: all calls, in order.
+        answers: all answers, in order.
         refused: refused calls: they have no answer, and may not run.
         stops: whether play ends at the first dispatch.
         decided: whether it ended there.
@@ -137,8 +137,8 @@ class Play:
         imagining: Imagining | None = None,
     ) -> None:
         self.stand_ins = stand_ins or StandIns()
-        self.asked: list[Asked] = []
-        self.given: list[Given] = []
+        self.requests: list[Request] = []
+        self.answers: list[Answered] = []
         self.refused: list[str] = []
         self.stops = stops
         self.decided = False
@@ -160,25 +160,25 @@ class Play:
 
         Faults count: they change the answer of the real agent.
         """
-        asked = Asked(agent, kind="agent")
-        spec = self._spec(asked)
-        return self.stops or not self.runs(asked) or (spec is not None and bool(spec.faults))
+        request = Request(agent, kind="agent")
+        spec = self._spec(request)
+        return self.stops or not self.runs(request) or (spec is not None and bool(spec.faults))
 
-    def runs(self, asked: Asked) -> bool:
+    def runs(self, request: Request) -> bool:
         """Tell whether a call runs normally, without a stand-in; faults may change its answer."""
-        return self._mode(asked, self._spec(asked)) in (None, "live")
+        return self._mode(request, self._spec(request)) in (None, "live")
 
-    def refuse_elsewhere(self, asked: Asked, where: str) -> None:
+    def refuse_elsewhere(self, request: Request, where: str) -> None:
         """Refuse a tool that a stand-in cannot answer because it runs ``where``, unless it may run.
 
         Raises:
             ProviderError: a stand-in would have to answer for it.
         """
-        spec = self._spec(asked)
-        if not self.runs(asked) or (spec is not None and spec.faults):
-            raise self._refuse(asked, f"it runs {where}, where no stand-in can answer", "")
+        spec = self._spec(request)
+        if not self.runs(request) or (spec is not None and spec.faults):
+            raise self._refuse(request, f"it runs {where}, where no stand-in can answer", "")
 
-    async def tool(self, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+    async def tool(self, request: Request, run: Callable[[], Awaitable[Any]]) -> Any:
         """Return the result of a call, from a stand-in or from ``run``.
 
         Raises:
@@ -186,11 +186,11 @@ class Play:
             ProviderError: the call has no answer, and the tool may not run.
             Decided: the call is the dispatch at which the play ends.
         """
-        held = await self.before(asked)
-        answer = held.answer
-        return self.after(held, Answer(await run(), by=None) if answer is None else answer)
+        prepared = await self.before(request)
+        answer = prepared.answer
+        return self.after(prepared, Answer(await run(), by=None) if answer is None else answer)
 
-    async def before(self, asked: Asked) -> Held:
+    async def before(self, request: Request) -> PreparedAnswer:
         """Return the answer to a call, for a framework that runs its tools itself.
 
         If ``answer`` is ``None``, the framework runs the tool, and passes the result to
@@ -200,66 +200,66 @@ class Play:
             ProviderError: the call has no answer, and the tool may not run.
             Decided: the call is the dispatch at which the play ends.
         """
-        self.asked.append(asked)
-        if self.stops and asked.kind == "agent":
-            if (earlier := self._made_before(asked)) is not None:
-                return Held(asked, 1, earlier)
+        self.requests.append(request)
+        if self.stops and request.kind == "agent":
+            if (earlier := self._made_before(request)) is not None:
+                return PreparedAnswer(request, 1, earlier)
             await asyncio.sleep(_SIBLINGS)
             self.decided = True
             raise Decided
-        held = self._decide(asked)
-        if held.seconds:
-            await asyncio.sleep(held.seconds)
-        if held.by_llm:
-            imagining = self._imagines(asked)
-            with self._refusing(asked):
-                answer = await imagining.imagine(self._wanted(asked))
-            return held._replace(answer=answer)
-        return held
+        prepared = self._decide(request)
+        if prepared.seconds:
+            await asyncio.sleep(prepared.seconds)
+        if prepared.by_llm:
+            imagining = self._imagines(request)
+            with self._refusing(request):
+                answer = await imagining.imagine(self._question(request))
+            return prepared._replace(answer=answer)
+        return prepared
 
-    def after(self, held: Held, answer: Answer) -> Any:
+    def after(self, prepared: PreparedAnswer, answer: Answer) -> Any:
         """Return the result of a call after faults; raises StandInError."""
-        return self._ended(held.asked, held, answer)
+        return self._ended(prepared.request, prepared, answer)
 
-    def tool_now(self, asked: Asked, run: Callable[[], Any]) -> Any:
+    def tool_now(self, request: Request, run: Callable[[], Any]) -> Any:
         """Like :meth:`tool`, for synchronous programs; raises the same."""
-        self.asked.append(asked)
-        if self.stops and asked.kind == "agent":
-            if (earlier := self._made_before(asked)) is not None:
-                return self._ended(asked, Held(asked, 1, earlier), earlier)
+        self.requests.append(request)
+        if self.stops and request.kind == "agent":
+            if (earlier := self._made_before(request)) is not None:
+                return self._ended(request, PreparedAnswer(request, 1, earlier), earlier)
             time.sleep(_SIBLINGS)
             self.decided = True
             raise Decided
-        decided = self._decide(asked)
+        decided = self._decide(request)
         if decided.seconds:
             time.sleep(decided.seconds)
         if decided.by_llm:
-            imagining = self._imagines(asked)
-            with self._refusing(asked):
-                answer = imagining.wait_for(self._wanted(asked))
-            return self._ended(asked, decided, answer)
+            imagining = self._imagines(request)
+            with self._refusing(request):
+                answer = imagining.wait_for(self._question(request))
+            return self._ended(request, decided, answer)
         if decided.answer is None:
-            return self._ended(asked, decided, Answer(run(), by=None))
-        return self._ended(asked, decided, decided.answer)
+            return self._ended(request, decided, Answer(run(), by=None))
+        return self._ended(request, decided, decided.answer)
 
-    def _imagines(self, asked: Asked) -> Imagining:
+    def _imagines(self, request: Request) -> Imagining:
         if self._imagining is None:
-            raise self._refuse(asked, "an LLM should answer for it, but none is available here")
+            raise self._refuse(request, "an LLM should answer for it, but none is available here")
         return self._imagining
 
     @contextmanager
-    def _refusing(self, asked: Asked) -> Iterator[None]:
+    def _refusing(self, request: Request) -> Iterator[None]:
         try:
             yield
         except BatonError as error:
             raise self._refuse(
-                asked, f"the LLM that is to answer gave no answer: {error}"
+                request, f"the LLM that is to answer gave no answer: {error}"
             ) from None
 
-    def _wanted(self, asked: Asked) -> Wanted:
-        spec = self._spec(asked)
-        schema = (spec and spec.schema) or asked.schema
-        return Wanted(asked, schema, self.stand_ins.about, tuple(self._earlier))
+    def _question(self, request: Request) -> LlmQuestion:
+        spec = self._spec(request)
+        schema = (spec and spec.schema) or request.schema
+        return LlmQuestion(request, schema, self.stand_ins.about, tuple(self._earlier))
 
     def check(self, trace: Trace | None = None) -> None:
         """Raise ProviderError if a call was refused: the case was not played as intended."""
@@ -274,98 +274,102 @@ class Play:
         """
         from .marks import mark
 
-        mark(trace, self.given)
+        mark(trace, self.answers)
 
-    def _made_before(self, asked: Asked) -> Answer | None:
+    def _made_before(self, request: Request) -> Answer | None:
         with self._taking:
-            return self._recordings.made_before(asked.name, asked.input)
+            return self._recordings.made_before(request.name, request.input)
 
-    def _decide(self, asked: Asked) -> Held:
+    def _decide(self, request: Request) -> PreparedAnswer:
         """Decide a call; raises ProviderError if it is refused."""
         with self._taking:
-            return self._take(asked)
+            return self._take(request)
 
-    def _take(self, asked: Asked) -> Held:
-        spec = self._spec(asked)
-        key = (asked.kind, asked.name)
+    def _take(self, request: Request) -> PreparedAnswer:
+        spec = self._spec(request)
+        key = (request.kind, request.name)
         number = self._counts[key] = self._counts.get(key, 0) + 1
         faults = spec.faults if spec is not None else []
         seconds = seconds_of(faults, number)
-        refused = instead(faults, number, asked.name)
+        refused = instead(faults, number, request.name)
         if refused is not None:
-            return Held(asked, number, refused, seconds)
-        mode = self._mode(asked, spec)
+            return PreparedAnswer(request, number, refused, seconds)
+        mode = self._mode(request, spec)
         if mode is None or mode == "live":
-            return Held(asked, number, None, seconds)
+            return PreparedAnswer(request, number, None, seconds)
         try:
-            written = fixture_for(spec.answers if spec else [], asked.input, number)
+            written = fixture_for(spec.answers if spec else [], request.input, number)
             if written is None and mode == "llm":
-                return Held(asked, number, None, seconds, by_llm=True)
-            answer = written or self._answer(asked, mode, spec)
-            return Held(asked, number, answer, seconds + answer.seconds)
+                return PreparedAnswer(request, number, None, seconds, by_llm=True)
+            answer = written or self._answer(request, mode, spec)
+            return PreparedAnswer(request, number, answer, seconds + answer.seconds)
         except NoAnswer as reason:
             unmatched = (spec and spec.on_unmatched) or self.stand_ins.on_unmatched or "error"
             if unmatched == "live":
-                return Held(asked, number, None, seconds)
-            schema = (spec and spec.schema) or asked.schema
+                return PreparedAnswer(request, number, None, seconds)
+            schema = (spec and spec.schema) or request.schema
             if unmatched == "schema" and schema is not None:
-                return Held(asked, number, Answer(from_schema(schema), by="schema"), seconds)
-            raise self._refuse(asked, str(reason)) from None
+                return PreparedAnswer(
+                    request, number, Answer(from_schema(schema), by="schema"), seconds
+                )
+            raise self._refuse(request, str(reason)) from None
 
-    def _answer(self, asked: Asked, mode: str, spec: StandIn | None) -> Answer:
+    def _answer(self, request: Request, mode: str, spec: StandIn | None) -> Answer:
         """Return the answer of a mode; raises NoAnswer."""
         if mode == "fixture":
             raise NoAnswer("no written answer is for these arguments")
         if mode == "schema":
-            schema = (spec and spec.schema) or asked.schema
+            schema = (spec and spec.schema) or request.schema
             if schema is None:
                 raise NoAnswer("it states no JSON Schema of its result: give one as `schema`")
             return Answer(from_schema(schema), by="schema")
         if mode == "mock":
             return Answer(dict(MOCKED), by="mock")
         try:
-            return self._recordings.answer(asked.kind, asked.name, asked.agent, asked.input)
+            return self._recordings.answer(request.kind, request.name, request.agent, request.input)
         except NoAnswer:
-            if asked.to is None:
+            if request.to is None:
                 raise
             # In the record, the call of such a tool is a dispatch.
-            return self._recordings.answer("agent", asked.to, None, asked.input)
+            return self._recordings.answer("agent", request.to, None, request.input)
 
-    def _spec(self, asked: Asked) -> StandIn | None:
-        if asked.kind == "agent":
-            return self.stand_ins.agents.get(asked.name)
-        caller = self.stand_ins.agents.get(asked.agent or "")
+    def _spec(self, request: Request) -> StandIn | None:
+        if request.kind == "agent":
+            return self.stand_ins.agents.get(request.name)
+        caller = self.stand_ins.agents.get(request.agent or "")
         own = caller.tools if caller is not None else {}
         tools = self.stand_ins.tools
-        return own.get(asked.name) or tools.get(asked.name) or own.get("*") or tools.get("*")
+        return own.get(request.name) or tools.get(request.name) or own.get("*") or tools.get("*")
 
-    def _mode(self, asked: Asked, spec: StandIn | None) -> str | None:
+    def _mode(self, request: Request, spec: StandIn | None) -> str | None:
         """Return the mode; agents are live unless something answers for them."""
-        if asked.kind == "tool" and asked.name in self.stand_ins.live:
+        if request.kind == "tool" and request.name in self.stand_ins.live:
             return "live"
         mode = spec.mode if spec is not None else None
         if mode is None and spec is not None and spec.answers:
             mode = "fixture"
-        if mode is None and asked.kind == "tool":
+        if mode is None and request.kind == "tool":
             mode = self.stand_ins.mode
         key = (spec.key if spec is not None else None) or self.stand_ins.key
         if mode == "mock" and key is not None:
             return "mock" if os.environ.get(key, "") in _NOT_SET else "live"
         return mode
 
-    def _ended(self, asked: Asked, decided: Held, answer: Answer) -> Any:
+    def _ended(self, request: Request, decided: PreparedAnswer, answer: Answer) -> Any:
         """Apply faults to an answer, record it if it was made up, and return or raise it."""
-        spec = self._spec(asked)
-        key = (asked.kind, asked.name)
+        spec = self._spec(request)
+        key = (request.kind, request.name)
         faults = spec.faults if spec is not None else []
         before = self._last.get(key, msgspec.UNSET)
         changed = after(faults, decided.number, answer, before)
         if answer.error is None and not answer.refused:
             self._last[key] = answer.result
         if changed.by is not None:
-            self.given.append(Given(asked, changed, changed.by))
-        if asked.kind == "tool" and self._imagining is not None:
-            self._earlier.append(Earlier(asked.name, asked.input, changed.result, changed.error))
+            self.answers.append(Answered(request, changed, changed.by))
+        if request.kind == "tool" and self._imagining is not None:
+            self._earlier.append(
+                Earlier(request.name, request.input, changed.result, changed.error)
+            )
         if changed.timed_out:
             raise TimeoutError(changed.error)
         if changed.error is not None:
@@ -373,16 +377,16 @@ class Play:
         return changed.result
 
     def _refuse(
-        self, asked: Asked, why: str, answered: str = ", `tools:` may answer for it"
+        self, request: Request, why: str, answered: str = ", `tools:` may answer for it"
     ) -> ProviderError:
-        what = "agent" if asked.kind == "agent" else "tool"
+        what = "agent" if request.kind == "agent" else "tool"
         way = (
-            f"`live: [{asked.name}]` of `stand_ins:` runs it, or `--live-tools {asked.name}`"
+            f"`live: [{request.name}]` of `stand_ins:` runs it, or `--live-tools {request.name}`"
             f"{answered}"
-            if asked.kind == "tool"
+            if request.kind == "tool"
             else "`stand_ins:` may answer for it"
         )
-        text = f"the {what} `{asked.name}` was not run: {why}; {way}"
+        text = f"the {what} `{request.name}` was not run: {why}; {way}"
         self.refused.append(text)
         return ProviderError(text)
 
@@ -395,28 +399,28 @@ class Imagining:
         self._close = close
         self._loop = asyncio.get_running_loop()
 
-    def wait_for(self, wanted: Wanted) -> Answer:
+    def wait_for(self, question: LlmQuestion) -> Answer:
         """Return the answer, for a synchronous function."""
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             here = None
         if here is not self._loop:
-            return self.begin(wanted).result()
+            return self.begin(question).result()
         # The loop itself waits here: the call runs in a separate loop.
         with ThreadPoolExecutor(1) as aside:
-            return aside.submit(asyncio.run, self._aside(wanted)).result()
+            return aside.submit(asyncio.run, self._aside(question)).result()
 
-    def begin(self, wanted: Wanted) -> Future[Answer]:
+    def begin(self, question: LlmQuestion) -> Future[Answer]:
         """Request an answer from another thread, which may wait for it."""
-        return asyncio.run_coroutine_threadsafe(self._ask(wanted), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._ask(question), self._loop)
 
-    async def _ask(self, wanted: Wanted) -> Answer:
-        return await self.imagine(wanted)
+    async def _ask(self, question: LlmQuestion) -> Answer:
+        return await self.imagine(question)
 
-    async def _aside(self, wanted: Wanted) -> Answer:
+    async def _aside(self, question: LlmQuestion) -> Answer:
         try:
-            return await self.imagine(wanted)
+            return await self.imagine(question)
         finally:
             await self._close()
 

@@ -136,7 +136,7 @@ def test_what_findings_settle_no_model_is_asked() -> None:
         ({"rubric": "dispatch_corectness"}, "dispatch_correctness"),
         ({"rubric": "agent_chain"}, "asks no judge"),
         ({"options": {"treshold": 1}}, "threshold"),
-        ({"options": {"judge": {"model": "openai:x"}}}, "stand under `models`"),
+        ({"options": {"judge": {"model": "openai:x"}}}, "belong under `models`"),
         ({"modles": ["openai:a"]}, "modles"),
     ],
 )

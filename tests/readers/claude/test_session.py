@@ -91,7 +91,7 @@ def test_agents_whose_session_is_missing_are_one_error_each(tmp_path: Path) -> N
     with pytest.raises(InputError) as error:
         load_traces(tmp_path)
     assert len(error.value.problems) == 2
-    assert "which is not there" in error.value.problems[0].message
+    assert "which is missing" in error.value.problems[0].message
 
 
 def test_a_project_folder_holds_one_trace_a_session_and_no_other(tmp_path: Path) -> None:

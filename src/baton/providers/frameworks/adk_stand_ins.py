@@ -23,7 +23,7 @@ from google.adk.tools.transfer_to_agent_tool import TransferToAgentTool
 from google.genai import types
 
 from baton.model import MadeCall, Message, ProviderError
-from baton.stand_ins import Answer, Asked, Decided, Held, Play, StandInError
+from baton.stand_ins import Answer, Decided, Play, PreparedAnswer, Request, StandInError
 
 _STEERING = frozenset({"exit_loop", "finish_task", "set_model_response"})
 """ADK tools that only steer ADK. With a stand-in in their place, a loop would never end."""
@@ -61,7 +61,7 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         self._play = play
         self._ends_at = ends_at
         self._said = (before, since)
-        self._held: dict[str, Held] = {}
+        self._prepared: dict[str, PreparedAnswer] = {}
 
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Add the earlier messages to the history, once. An AgentTool has its own session."""
@@ -94,9 +94,9 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         for tool in llm_request.config.tools or ():
             for kind in getattr(tool, "model_fields_set", ()):
                 if kind not in _CALLED_BACK and getattr(tool, kind) is not None:
-                    asked = Asked(kind, agent=callback_context.agent_name)
+                    request = Request(kind, agent=callback_context.agent_name)
                     with suppress(ProviderError):
-                        self._play.refuse_elsewhere(asked, "in the service of the model")
+                        self._play.refuse_elsewhere(request, "in the service of the model")
         if self._play.refused:
             return LlmResponse(error_code="REFUSED", error_message=self._play.refused[0])
         return None
@@ -123,17 +123,17 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
             return None  # the model made up the name, and ADK reports that to it
         if _steers(tool) or _waits_for_a_yes(tool, tool_context):
             return None
-        asked = self._asked(tool, tool_args, tool_context)
-        if asked is None:
+        request = self._request_of(tool, tool_args, tool_context)
+        if request is None:
             return None
         try:
-            held = await self._play.before(asked)
-            if held.answer is None:
+            prepared = await self._play.before(request)
+            if prepared.answer is None:
                 if isinstance(tool, AgentTool):
-                    self._enter(tool, asked)
-                self._held[tool_context.function_call_id] = held
+                    self._enter(tool, request)
+                self._prepared[tool_context.function_call_id] = prepared
                 return None
-            value = self._play.after(held, held.answer)
+            value = self._play.after(prepared, prepared.answer)
         except Decided:
             return _end(tool_context, {"result": None})
         except ProviderError as refused:
@@ -150,10 +150,10 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         """Change the result of a tool if a fault applies to it."""
         del tool, tool_args
         _BY_TOOL.set(None)
-        held = self._held.pop(tool_context.function_call_id, None)
-        if held is None:
+        prepared = self._prepared.pop(tool_context.function_call_id, None)
+        if prepared is None:
             return None
-        changed = self._play.after(held, Answer(result, by=None))
+        changed = self._play.after(prepared, Answer(result, by=None))
         return None if changed is result else _response(changed)
 
     async def on_tool_error_callback(
@@ -162,46 +162,47 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         """Discard a call that ended in an error of the tool."""
         del tool, tool_args, error
         _BY_TOOL.set(None)
-        self._held.pop(tool_context.function_call_id, None)
+        self._prepared.pop(tool_context.function_call_id, None)
 
     def _refuse_elsewhere(self, agent: Any) -> None:
         """Raise ProviderError for work of an agent that makes no call a stand-in could answer."""
         name = agent.name
         own = (each for each in type(agent).__mro__ if each.__module__.startswith("google.adk."))
         if next(own).__name__ not in _PLAYED_HERE:
-            self._play.refuse_elsewhere(Asked(name, agent=name), "outside of ADK")
+            self._play.refuse_elsewhere(Request(name, agent=name), "outside of ADK")
         if getattr(agent, "code_executor", None) is not None:
-            self._play.refuse_elsewhere(Asked("code_executor", agent=name), "without a call")
+            self._play.refuse_elsewhere(Request("code_executor", agent=name), "without a call")
         for tool in getattr(agent, "tools", None) or ():
             if any(each.__name__ == "PreloadMemoryTool" for each in type(tool).__mro__):
-                self._play.refuse_elsewhere(Asked(tool.name, agent=name), "without a call")
+                self._play.refuse_elsewhere(Request(tool.name, agent=name), "without a call")
 
     def _ended(self) -> Any:
         """Return the message of an agent that no longer runs, after something was refused."""
         return _content(self._play.refused[0]) if self._play.refused else None
 
-    def _asked(self, tool: Any, arguments: dict[str, Any], context: Any) -> Asked | None:
+    def _request_of(self, tool: Any, arguments: dict[str, Any], context: Any) -> Request | None:
         caller, id_ = context.agent_name, context.function_call_id
         if isinstance(tool, TransferToAgentTool):
             to = arguments.get("agent_name")
             if not self._play.stops or not isinstance(to, str):
                 return None  # a stand-in for the agent answers in the agent's place
-            return Asked(to, None, caller, "agent", id_, None, "transfer", tool.name)
+            return Request(to, None, caller, "agent", id_, None, "transfer", tool.name)
         if isinstance(tool, AgentTool):
             request = arguments.get("request")
             plain = isinstance(request, str) and len(arguments) == 1
             prompt = request if plain else copy.deepcopy(arguments)
-            return Asked(tool.agent.name, prompt, caller, "agent", id_, tool=tool.name)
-        return Asked(
+            return Request(tool.agent.name, prompt, caller, "agent", id_, tool=tool.name)
+        return Request(
             tool.name, copy.deepcopy(arguments), caller, id=id_, schema=_schema_of_result(tool)
         )
 
-    def _enter(self, tool: Any, asked: Asked) -> None:
+    def _enter(self, tool: Any, request: Request) -> None:
         if not tool.include_plugins:
             self._play.refuse_elsewhere(
-                Asked(asked.name, agent=asked.agent), "without plug-ins (`include_plugins=False`)"
+                Request(request.name, agent=request.agent),
+                "without plug-ins (`include_plugins=False`)",
             )
-        _BY_TOOL.set(asked.name)
+        _BY_TOOL.set(request.name)
 
     async def _agent(self, agent: Any, context: Any) -> Any:
         """Answer in place of an agent that received control."""
@@ -209,15 +210,15 @@ class StandInPlugin(BasePlugin):  # type: ignore[misc]
         text = (
             "".join(part.text or "" for part in content.parts or ()) if content is not None else ""
         )
-        asked = Asked(agent.name, text, kind="agent", dispatch="transfer", tool=TRANSFER)
-        held = await self._play.before(asked)
-        if held.answer is None:
+        request = Request(agent.name, text, kind="agent", dispatch="transfer", tool=TRANSFER)
+        prepared = await self._play.before(request)
+        if prepared.answer is None:
             self._play.refused.append(
                 f"faults of the agent `{agent.name}` need an answer that they change: control "
                 "passes to it, so nothing comes back; give one as `answers`"
             )
             return self._ended()
-        answer = self._play.after(held, held.answer)
+        answer = self._play.after(prepared, prepared.answer)
         return _content(answer if isinstance(answer, str) else msgspec.json.encode(answer).decode())
 
 

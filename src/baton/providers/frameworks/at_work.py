@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from baton.model import Content
-from baton.stand_ins import Asked, Play
+from baton.stand_ins import Play, Request
 
 
 class AtWork(NamedTuple):
@@ -61,7 +61,7 @@ def begin(agent: str) -> None:
     _AT_WORK.set(AtWork(agent))
 
 
-def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
+def handed_on(play: Play, agent: str, prompt: Any) -> Request | None:
     """Return the call that an agent's run stands for, if stand-ins apply to it.
 
     The first agent that a program runs opens a turn, so its run is not a dispatch. A run that the
@@ -74,9 +74,9 @@ def handed_on(play: Play, agent: str, prompt: Any) -> Asked | None:
     if agent == opening or not play.stands_in_for(agent):
         return None
     if caller is None:
-        return Asked(agent, prompt, opening, kind="agent", dispatch="sequence")
-    asked = Asked(agent, prompt, caller.agent, kind="agent", id=caller.call, tool=caller.tool)
-    return None if play.stops and caller.tool is None else asked
+        return Request(agent, prompt, opening, kind="agent", dispatch="sequence")
+    request = Request(agent, prompt, caller.agent, kind="agent", id=caller.call, tool=caller.tool)
+    return None if play.stops and caller.tool is None else request
 
 
 def receiver_of(
@@ -107,42 +107,42 @@ def content(stated: Content | None) -> Any:
 
 
 async def answered(
-    play: Play, asked: Asked, receiver: str | None, run: Callable[[], Awaitable[Any]]
+    play: Play, request: Request, receiver: str | None, run: Callable[[], Awaitable[Any]]
 ) -> Any:
     """Return the answer to a call of a function tool, or of the ``receiver`` it hands work to.
 
     If the tool itself must not run, its call is the dispatch. If it may run, the stand-ins are
     asked for the agent in its body. Raises the same errors as :meth:`Play.tool`.
     """
-    asked = asked._replace(to=receiver)
-    sent = dispatched(play, asked, receiver)
+    request = request._replace(to=receiver)
+    sent = dispatched(play, request, receiver)
     if sent is None:
-        return await play.tool(asked, run)
-    return await play.tool(sent, lambda: play.tool(asked, run))
+        return await play.tool(request, run)
+    return await play.tool(sent, lambda: play.tool(request, run))
 
 
-def answered_now(play: Play, asked: Asked, receiver: str | None, run: Callable[[], Any]) -> Any:
+def answered_now(play: Play, request: Request, receiver: str | None, run: Callable[[], Any]) -> Any:
     """Like :func:`answered`, for a framework that does not await; raises the same errors."""
-    asked = asked._replace(to=receiver)
-    sent = dispatched(play, asked, receiver)
+    request = request._replace(to=receiver)
+    sent = dispatched(play, request, receiver)
     if sent is None:
-        return play.tool_now(asked, run)
-    return play.tool_now(sent, lambda: play.tool_now(asked, run))
+        return play.tool_now(request, run)
+    return play.tool_now(sent, lambda: play.tool_now(request, run))
 
 
-def dispatched(play: Play, asked: Asked, receiver: str | None) -> Asked | None:
+def dispatched(play: Play, request: Request, receiver: str | None) -> Request | None:
     """Return the dispatch that a tool call stands for, if stand-ins apply to it."""
-    if receiver is None or play.runs(asked) or (is_listed(play, asked) and not play.stops):
+    if receiver is None or play.runs(request) or (is_listed(play, request) and not play.stops):
         return None
-    prompt = prompt_of(asked.input, receiver)
-    sent = Asked(
+    prompt = prompt_of(request.input, receiver)
+    sent = Request(
         receiver,
         prompt,
-        asked.agent,
+        request.agent,
         kind="agent",
-        id=asked.id,
-        tool=asked.name,
-        arguments=asked.input,
+        id=request.id,
+        tool=request.name,
+        arguments=request.input,
     )
     return None if not play.stops and play.runs(sent) else sent
 
@@ -152,11 +152,11 @@ def realtime(agent: str) -> str:
     return f"the realtime session of `{agent}` was not opened: no stand-in answers for its tools"
 
 
-def is_listed(play: Play, asked: Asked) -> bool:
+def is_listed(play: Play, request: Request) -> bool:
     """Return whether the stand-ins list a tool under its own name."""
-    caller = play.stand_ins.agents.get(asked.agent or "")
+    caller = play.stand_ins.agents.get(request.agent or "")
     own = caller.tools if caller is not None else {}
-    return asked.name in own or asked.name in play.stand_ins.tools
+    return request.name in own or request.name in play.stand_ins.tools
 
 
 def prompt_of(arguments: Any, receiver: str) -> Any:

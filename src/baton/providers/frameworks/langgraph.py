@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from baton.model import Message, ProviderError
-from baton.stand_ins import Asked, current
+from baton.stand_ins import Request, current
 
 from .at_work import agents_used_by, content
 from .base import KEPT, Framework, Session, Text, is_a
@@ -323,7 +323,7 @@ async def _hand_on(at: Node, target: Any, state: Any) -> None:
     async def nothing() -> None:
         return None
 
-    await play.tool(Asked(to, prompt_in(payload), sender, "agent", dispatch="sequence"), nothing)
+    await play.tool(Request(to, prompt_in(payload), sender, "agent", dispatch="sequence"), nothing)
 
 
 def _keys(graph: Any) -> list[str]:

@@ -31,7 +31,7 @@ import msgspec
 
 from baton.model import ProviderError
 from baton.providers.functions import NOT_JSON, as_json
-from baton.stand_ins import Asked, Decided, Play, StandInError, current
+from baton.stand_ins import Decided, Play, Request, StandInError, current
 
 from .at_work import answered, answered_now, at_work, handed_on, receiver_of
 from .base import is_a
@@ -51,7 +51,7 @@ class _Call(NamedTuple):
     """A tool call in progress: the tool, what the stand-ins are asked, and the id of the call."""
 
     tool: Any
-    asked: Asked
+    request: Request
 
 
 _CALL: ContextVar[_Call | None] = ContextVar("baton_langchain_call", default=None)
@@ -98,14 +98,14 @@ def _end() -> BaseException:
     return errors.GraphBubbleUp("the decision is made") if errors is not None else Decided()
 
 
-async def _ask(play: Play, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+async def _ask(play: Play, request: Request, run: Callable[[], Awaitable[Any]]) -> Any:
     with _leaving():
-        return await play.tool(asked, run)
+        return await play.tool(request, run)
 
 
-def _ask_now(play: Play, asked: Asked, run: Callable[[], Any]) -> Any:
+def _ask_now(play: Play, request: Request, run: Callable[[], Any]) -> Any:
     with _leaving():
-        return play.tool_now(asked, run)
+        return play.tool_now(request, run)
 
 
 @contextmanager
@@ -214,8 +214,8 @@ def _begun(tool: Any, tool_input: Any, named: dict[str, Any]) -> Iterator[None]:
     if isinstance(tool_input, dict):
         arguments = _plain(tool._filter_injected_args(tool_input))
     id_ = named.get("tool_call_id")
-    asked = Asked(tool.name, arguments, agent=_caller(named.get("config")), id=id_)
-    with _set(_CALL, _Call(tool, asked)):
+    request = Request(tool.name, arguments, agent=_caller(named.get("config")), id=id_)
+    with _set(_CALL, _Call(tool, request)):
         yield
 
 
@@ -268,21 +268,21 @@ class _Step:
     """One tool call: asks the stand-ins, and returns the answer in the tool's own form."""
 
     def __init__(self, call: _Call, play: Play) -> None:
-        self._asked, self._play = call.asked, play
+        self._request, self._play = call.request, play
         self._tool = call.tool
         self._response: Any = msgspec.UNSET
         self._moves, self._target = destination_of(self._tool)
-        self._receiver = None if self._moves else receiver(self._tool, call.asked.input)
+        self._receiver = None if self._moves else receiver(self._tool, call.request.input)
 
     def at_work(self) -> AbstractContextManager[None]:
         """Set the caller while the tool's function runs: it is the caller of agents inside it."""
-        return at_work(self._asked.agent or "", self._asked.name, self._asked.id)
+        return at_work(self._request.agent or "", self._request.name, self._request.id)
 
     def answered_now(self, run: Callable[[], Any]) -> Any:
         """Return the answer to the call, like :meth:`answered` but without awaiting."""
         if not self._moves:
             with _leaving():
-                return answered_now(self._play, self._asked, self._receiver, run)
+                return answered_now(self._play, self._request, self._receiver, run)
         content = run() if self._target is None or not self._play.stops else None
         moved = self._moved()
         if moved is not None:
@@ -297,24 +297,24 @@ class _Step:
         """
         if not self._moves:
             with _leaving():
-                return await answered(self._play, self._asked, self._receiver, run)
+                return await answered(self._play, self._request, self._receiver, run)
         content = await run() if self._target is None or not self._play.stops else None
         moved = self._moved()
         if moved is not None:
             await _ask(self._play, moved, _nothing)
         return content
 
-    def _moved(self) -> Asked | None:
+    def _moved(self) -> Request | None:
         """Return the dispatch at which a decision ends, if the tool moves to another node."""
         goto = self._target or getattr(self._response, "goto", None)
         targets = [goto] if isinstance(goto, str) or hasattr(goto, "node") else goto
         if not self._play.stops or not targets:
             return None
         to = str(getattr(targets[0], "node", targets[0]))
-        call = self._asked
+        call = self._request
         prompt = prompt_in(call.input)
         how: Any = "transfer"
-        return Asked(
+        return Request(
             to, prompt, call.agent, "agent", call.id, None, how, call.name, arguments=call.input
         )
 
@@ -336,7 +336,7 @@ class _Step:
         An error that the model was told about is a message. Any other error is raised as the tool's
         own, so that the test shows how the program handles it.
         """
-        id_ = self._asked.id
+        id_ = self._request.id
         if error.was_told and id_ is not None:
             return self.give(
                 sys.modules["langchain_core.messages"].ToolMessage(
@@ -385,12 +385,12 @@ def _patch_invoke(pregel: Any) -> None:
             with _at_work(graph):
                 return invoke(graph, input, *args, **named)
 
-        asked = _asked_of(graph, input, play)
-        if asked is None:
+        request = _request_of(graph, input, play)
+        if request is None:
             return run()
         ran = _Ran()
-        result = _ask_now(play, asked, lambda: ran.keep(run()))
-        return ran.give(result, lambda: _state(graph, input, asked.name, result))
+        result = _ask_now(play, request, lambda: ran.keep(run()))
+        return ran.give(result, lambda: _state(graph, input, request.name, result))
 
     @functools.wraps(ainvoke)
     async def invoked_async(graph: Any, input: Any, *args: Any, **named: Any) -> Any:
@@ -402,16 +402,16 @@ def _patch_invoke(pregel: Any) -> None:
             with _at_work(graph):
                 return await ainvoke(graph, input, *args, **named)
 
-        asked = _asked_of(graph, input, play)
-        if asked is None:
+        request = _request_of(graph, input, play)
+        if request is None:
             return await run()
         ran = _Ran()
 
         async def kept() -> Any:
             return ran.keep(await run())
 
-        result = await _ask(play, asked, kept)
-        return ran.give(result, lambda: _state(graph, input, asked.name, result))
+        result = await _ask(play, request, kept)
+        return ran.give(result, lambda: _state(graph, input, request.name, result))
 
     _put(pregel, "invoke", invoked)
     _put(pregel, "ainvoke", invoked_async)
@@ -423,18 +423,20 @@ def _patch_stream(pregel: Any) -> None:
     @functools.wraps(stream)
     def streamed(graph: Any, input: Any, *args: Any, **named: Any) -> Iterator[Any]:
         play = active()
-        asked = None if play is None or _RUNNING.get() is graph else _asked_of(graph, input, play)
-        if play is None or asked is None:
+        request = (
+            None if play is None or _RUNNING.get() is graph else _request_of(graph, input, play)
+        )
+        if play is None or request is None:
             return stream(graph, input, *args, **named)  # type: ignore[no-any-return]
 
         def answered() -> Iterator[Any]:
             ran = _Ran()
-            result = _ask_now(play, asked, lambda: ran.keep(None))
+            result = _ask_now(play, request, lambda: ran.keep(None))
             if ran.is_real:
-                _refuse_fault(play, asked)
+                _refuse_fault(play, request)
                 yield from stream(graph, input, *args, **named)
             else:
-                state = _state(graph, input, asked.name, result)
+                state = _state(graph, input, request.name, result)
                 yield from _chunks(graph, input, state, named)
 
         return answered()
@@ -442,8 +444,10 @@ def _patch_stream(pregel: Any) -> None:
     @functools.wraps(astream)
     def streamed_async(graph: Any, input: Any, *args: Any, **named: Any) -> AsyncIterator[Any]:
         play = active()
-        asked = None if play is None or _RUNNING.get() is graph else _asked_of(graph, input, play)
-        if play is None or asked is None:
+        request = (
+            None if play is None or _RUNNING.get() is graph else _request_of(graph, input, play)
+        )
+        if play is None or request is None:
             return astream(graph, input, *args, **named)  # type: ignore[no-any-return]
 
         async def answered() -> AsyncIterator[Any]:
@@ -452,13 +456,13 @@ def _patch_stream(pregel: Any) -> None:
             async def runs() -> Any:
                 return ran.keep(None)
 
-            result = await _ask(play, asked, runs)
+            result = await _ask(play, request, runs)
             if ran.is_real:
-                _refuse_fault(play, asked)
+                _refuse_fault(play, request)
                 async for chunk in astream(graph, input, *args, **named):
                     yield chunk
             else:
-                state = _state(graph, input, asked.name, result)
+                state = _state(graph, input, request.name, result)
                 for chunk in _chunks(graph, input, state, named):
                     yield chunk
 
@@ -468,10 +472,10 @@ def _patch_stream(pregel: Any) -> None:
     _put(pregel, "astream", streamed_async)
 
 
-def _refuse_fault(play: Play, asked: Asked) -> None:
+def _refuse_fault(play: Play, request: Request) -> None:
     """Refuse a fault of an agent that streams, because its chunks are passed on as they come."""
-    if any(each.asked is asked for each in play.given):
-        play.refuse_elsewhere(asked, "as a stream")
+    if any(each.request is request for each in play.answers):
+        play.refuse_elsewhere(request, "as a stream")
 
 
 class _Ran:
@@ -528,7 +532,7 @@ def _at_work(graph: Any) -> Iterator[None]:
         yield
 
 
-def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
+def _request_of(graph: Any, input: Any, play: Play) -> Request | None:
     """Return what the stand-ins are asked for a graph that is started, if they apply.
 
     A graph that is not an agent's loop is a plan by which agents work. Stand-ins are asked for it
@@ -538,11 +542,11 @@ def _asked_of(graph: Any, input: Any, play: Play) -> Asked | None:
     name = graph_name(graph) or ("a graph on a server" if _is_remote(graph) else None)
     if name is None or not (is_loop(graph) or name in play.stand_ins.agents):
         return None
-    asked = handed_on(play, name, prompt_in(input))
-    would_run = asked is None or (play.runs(asked) and not play.stops)
+    request = handed_on(play, name, prompt_in(input))
+    would_run = request is None or (play.runs(request) and not play.stops)
     if would_run and _is_remote(graph):
-        play.refuse_elsewhere(Asked(name, agent=name), "on another server")
-    return asked
+        play.refuse_elsewhere(Request(name, agent=name), "on another server")
+    return request
 
 
 def _patch_runner(runner: Any) -> None:
@@ -556,20 +560,20 @@ def _patch_runner(runner: Any) -> None:
     def ran(task: Any, *args: Any, **named: Any) -> Any:
         play = active()
         with _set(_RUNNING, None):
-            asked = None if play is None else _asked_of_node(task, play)
-            if play is None or asked is None:
+            request = None if play is None else _request_of_node(task, play)
+            if play is None or request is None:
                 with _set(_RUNNING, _graph_of(task)):
                     return run(task, *args, **named)
             real, rewrite = _Ran(), functools.partial(_write_as_is, task)
-            result = _ask_now(play, asked, lambda: real.keep(_run_in(task, run, args, named)))
-            return real.give(result, lambda: _write(task, asked.name, result), rewrite)
+            result = _ask_now(play, request, lambda: real.keep(_run_in(task, run, args, named)))
+            return real.give(result, lambda: _write(task, request.name, result), rewrite)
 
     @functools.wraps(arun)
     async def ran_async(task: Any, *args: Any, **named: Any) -> Any:
         play = active()
         with _set(_RUNNING, None):
-            asked = None if play is None else _asked_of_node(task, play)
-            if play is None or asked is None:
+            request = None if play is None else _request_of_node(task, play)
+            if play is None or request is None:
                 with _set(_RUNNING, _graph_of(task)):
                     return await arun(task, *args, **named)
             real, rewrite = _Ran(), functools.partial(_write_as_is, task)
@@ -578,8 +582,8 @@ def _patch_runner(runner: Any) -> None:
                 with _set(_RUNNING, _graph_of(task)):
                     return real.keep(await arun(task, *args, **named))
 
-            result = await _ask(play, asked, kept)
-            return real.give(result, lambda: _write(task, asked.name, result), rewrite)
+            result = await _ask(play, request, kept)
+            return real.give(result, lambda: _write(task, request.name, result), rewrite)
 
     _put(runner, "run_with_retry", ran)
     _put(runner, "arun_with_retry", ran_async)
@@ -596,7 +600,7 @@ def _graph_of(task: Any) -> Any:
     return steps[0] if isinstance(steps[0], sys.modules["langgraph.pregel"].Pregel) else None
 
 
-def _asked_of_node(task: Any, play: Play) -> Asked | None:
+def _request_of_node(task: Any, play: Play) -> Request | None:
     """Return what the stand-ins are asked for a node, if they apply.
 
     A node that is a function can be anything: a step of an agent's own loop, or a few lines that
@@ -606,7 +610,7 @@ def _asked_of_node(task: Any, play: Play) -> Asked | None:
     if graph is None:
         if play.stops or task.name not in listed or not play.stands_in_for(task.name):
             return None
-        return Asked(task.name, prompt_in(task.input), None, "agent", dispatch="sequence")
+        return Request(task.name, prompt_in(task.input), None, "agent", dispatch="sequence")
     name = task.name if task.name in listed else graph_name(graph) or task.name
     if not is_loop(graph) and name not in listed:
         return None
@@ -745,7 +749,7 @@ def _refusing(ask: Any) -> Any:
             name = _hosted(tool)
             if play is not None and name is not None:
                 caller = _caller({"metadata": named.get("metadata")})
-                play.refuse_elsewhere(Asked(name, agent=caller), "where its model is")
+                play.refuse_elsewhere(Request(name, agent=caller), "where its model is")
         return ask(model, *args, **named)
 
     return asking

@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from baton.model import Message, ProviderError
-from baton.stand_ins import Asked, Play, StandInError, current
+from baton.stand_ins import Play, Request, StandInError, current
 
 from .at_work import answered, at_work, content, handed_on, is_listed, realtime, receiver_of
 from .base import is_a
@@ -115,7 +115,7 @@ def _calling(original: Any) -> Any:
         )
         if play is None:
             return await call()
-        asked = Asked(
+        request = Request(
             function_tool.name,
             _decoded(arguments),
             name_of(getattr(context, "agent", None)),
@@ -123,7 +123,7 @@ def _calling(original: Any) -> Any:
             schema=function_tool.output_json_schema,
         )
         try:
-            return await _answer(play, asked, function_tool, call)
+            return await _answer(play, request, function_tool, call)
         except asyncio.CancelledError:
             if play.decided:
                 raise _Stopped from None
@@ -142,30 +142,30 @@ def _calling(original: Any) -> Any:
 
 
 async def _answer(
-    play: Play, asked: Asked, function_tool: Any, call: Callable[[], Awaitable[Any]]
+    play: Play, request: Request, function_tool: Any, call: Callable[[], Awaitable[Any]]
 ) -> Any:
     ran: list[Any] = []
 
     async def run() -> Any:
-        with at_work(asked.agent or "", asked.name, asked.id):
+        with at_work(request.agent or "", request.name, request.id):
             ran.append(await call())
         return ran[-1].output
 
     agent = name_of(getattr(function_tool, "_agent_instance", None))
-    if agent is not None and (play.stops or not is_listed(play, asked)):
+    if agent is not None and (play.stops or not is_listed(play, request)):
         if play.stops:  # otherwise the agent's run asks, and leaves its own record
-            prompt = asked.input.get("input") if isinstance(asked.input, dict) else None
-            prompt = asked.input if prompt is None else prompt
-            sent = asked._replace(
-                name=agent, input=prompt, kind="agent", tool=asked.name, arguments=asked.input
+            prompt = request.input.get("input") if isinstance(request.input, dict) else None
+            prompt = request.input if prompt is None else prompt
+            sent = request._replace(
+                name=agent, input=prompt, kind="agent", tool=request.name, arguments=request.input
             )
             await play.tool(sent, run)
         await run()
         return ran[-1]
     function = getattr(function_tool, "__wrapped__", None)
-    if asked.schema is None and function is not None:
-        asked = asked._replace(schema=_returned_by(function))
-    answer = await answered(play, asked, receiver_of(function, asked.input, name_of), run)
+    if request.schema is None and function is not None:
+        request = request._replace(schema=_returned_by(function))
+    answer = await answered(play, request, receiver_of(function, request.input, name_of), run)
     if ran and ran[-1].output is answer:
         return ran[-1]
     return sys.modules["agents.tool"]._FunctionToolInvocationResult(answer)
@@ -197,7 +197,7 @@ def _handing_over(original: Any, run: Any) -> Any:
         # In a hand-over without arguments, the receiver gets the user's message.
         arguments = _decoded(first.tool_call.arguments)
         prompt = arguments or (None if play.stops else _last_said(history))
-        asked = Asked(
+        request = Request(
             to,
             prompt,
             named["public_agent"].name,
@@ -209,7 +209,7 @@ def _handing_over(original: Any, run: Any) -> Any:
         )
         if play.stops:
             try:
-                await play.tool(asked, _never)
+                await play.tool(request, _never)
             except asyncio.CancelledError:
                 raise _Stopped from None
         target = first.handoff._agent_ref
@@ -217,7 +217,9 @@ def _handing_over(original: Any, run: Any) -> Any:
         if agent is None:
             raise ProviderError(f"the agent `{to}` cannot be replaced: its hand-off names it only")
         runner = sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
-        stand_in = _stand_in_of(agent, play, asked, functools.partial(run, runner, agent, history))
+        stand_in = _stand_in_of(
+            agent, play, request, functools.partial(run, runner, agent, history)
+        )
 
         async def invoke(_context: Any, _arguments: str) -> Any:
             return stand_in
@@ -237,10 +239,10 @@ def _running(original: Any, run: Any, *, is_async: bool) -> Any:
         name = name_of(agent)
         if play is None or name is None:
             return agent
-        asked = handed_on(play, name, _last_said(given))
-        if asked is None:
+        request = handed_on(play, name, _last_said(given))
+        if request is None:
             return agent
-        return _stand_in_of(agent, play, asked, functools.partial(run, self, agent, given))
+        return _stand_in_of(agent, play, request, functools.partial(run, self, agent, given))
 
     if is_async:
 
@@ -270,28 +272,30 @@ def _offering(original: Any) -> Any:
         if play is not None and is_a(self, "agents", "RealtimeAgent"):
             raise ProviderError(realtime(self.name))
         if play is not None and getattr(self, "prompt", None) is not None:
-            asked = Asked("prompt", agent=self.name)
-            play.refuse_elsewhere(asked, "with the tools that OpenAI may keep for it")
+            request = Request("prompt", agent=self.name)
+            play.refuse_elsewhere(request, "with the tools that OpenAI may keep for it")
         tools = await original(self, run_context)
         for tool in tools if play is not None else ():
             kind = type(tool).__name__
             is_known = is_a(tool, "agents", "FunctionTool") or kind in _HARMLESS
             if play is not None and not is_known:
                 name = str(getattr(tool, "name", None) or getattr(tool, "type", kind))
-                play.refuse_elsewhere(Asked(name, agent=self.name), f"as `{kind}` of the SDK")
+                play.refuse_elsewhere(Request(name, agent=self.name), f"as `{kind}` of the SDK")
         return tools
 
     return get_all_tools
 
 
-def _stand_in_of(agent: Any, play: Play, asked: Asked, run: Callable[[], Awaitable[Any]]) -> Any:
+def _stand_in_of(
+    agent: Any, play: Play, request: Request, run: Callable[[], Awaitable[Any]]
+) -> Any:
     """Return an agent with the same name and output, whose model returns the stand-in's answer."""
 
     async def live() -> Any:
         return (await run()).final_output
 
     async def answer() -> str:
-        value = await play.tool(asked, live)
+        value = await play.tool(request, live)
         if isinstance(value, str):
             return value
         return msgspec.json.encode(value, enc_hook=_as_data).decode("utf-8", "replace")

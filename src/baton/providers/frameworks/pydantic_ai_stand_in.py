@@ -32,7 +32,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 
 from baton.model import Message, ProviderError
-from baton.stand_ins import Asked, Play, StandInError, current
+from baton.stand_ins import Play, Request, StandInError, current
 
 from .at_work import answered, at_work, begin, content, handed_on, realtime, receiver_of
 
@@ -136,8 +136,8 @@ class StandsIn(AbstractCapability[Any]):
     ) -> AgentRunResult[Any]:
         """Answer a run in place of the agent, if another agent passes the work on."""
         agent = _agent(ctx)
-        asked = handed_on(self.play, agent, ctx.prompt)
-        if asked is None:
+        request = handed_on(self.play, agent, ctx.prompt)
+        if request is None:
             begin(agent)
             return await handler()
         ran: list[tuple[Any, AgentRunResult[Any]]] = []
@@ -148,7 +148,7 @@ class StandsIn(AbstractCapability[Any]):
             ran.append((result.output, result))
             return result.output
 
-        answer = await self.play.tool(asked, run)
+        answer = await self.play.tool(request, run)
         for output, result in ran:
             if answer is output:
                 return result
@@ -160,8 +160,8 @@ class StandsIn(AbstractCapability[Any]):
         """Refuse tools that the model provider runs, if they must not run."""
         for tool in request_context.model_request_parameters.native_tools:
             if tool.kind != "tool_search":  # finds tools of this process, and does nothing else
-                asked = Asked(tool.kind, agent=_agent(ctx))
-                self.play.refuse_elsewhere(asked, "at the model's provider")
+                request = Request(tool.kind, agent=_agent(ctx))
+                self.play.refuse_elsewhere(request, "at the model's provider")
         return request_context
 
     async def wrap_tool_execute(
@@ -194,9 +194,9 @@ class StandsIn(AbstractCapability[Any]):
         call = output_context.tool_call
         name = call.tool_name if call is not None else output_context.function_name or "output"
         arguments = call.args_as_dict() if call is not None else output
-        asked = Asked(name, arguments, _agent(ctx), id=call.tool_call_id if call else None)
+        request = Request(name, arguments, _agent(ctx), id=call.tool_call_id if call else None)
         function = _output_function(ctx, output_context.function_name)
-        return await _asked(self.play, asked, function, lambda: handler(output))
+        return await _answer(self.play, request, function, lambda: handler(output))
 
 
 @dataclass
@@ -210,7 +210,7 @@ class _Answered(WrapperToolset[Any]):
     ) -> Any:
         call = _CALL.get()
         made = call is not None and call.tool_call_id == ctx.tool_call_id
-        asked = Asked(
+        request = Request(
             name,
             call.args_as_dict() if made and call is not None else tool_args,
             _agent(ctx),
@@ -221,11 +221,11 @@ class _Answered(WrapperToolset[Any]):
         async def run() -> Any:
             return await self.wrapped.call_tool(name, tool_args, ctx, tool)
 
-        return await _asked(self.play, asked, _function_of(tool), run)
+        return await _answer(self.play, request, _function_of(tool), run)
 
 
-async def _asked(
-    play: Play, asked: Asked, function: Any, call: Callable[[], Awaitable[Any]]
+async def _answer(
+    play: Play, request: Request, function: Any, call: Callable[[], Awaitable[Any]]
 ) -> Any:
     """Return the answer of a tool, or of the agent that it hands work to.
 
@@ -234,15 +234,15 @@ async def _asked(
     ran: list[tuple[Any, Any]] = []
 
     async def run() -> Any:
-        with at_work(asked.agent or "", asked.name, asked.id):
+        with at_work(request.agent or "", request.name, request.id):
             result = await call()
         plain = result.return_value if isinstance(result, ToolReturn) else result
         ran.append((plain, result))
         return plain
 
-    receiver = receiver_of(function, asked.input, name_of)
+    receiver = receiver_of(function, request.input, name_of)
     try:
-        answer = await answered(play, asked, receiver, run)
+        answer = await answered(play, request, receiver, run)
     except (StandInError, TimeoutError) as error:
         if isinstance(error, StandInError) or not ran:
             raise ToolFailed(str(error)) from error

@@ -57,7 +57,7 @@ def _answer_of_stand_in(result: Any) -> str | None:
     if play is None or not nodes:
         return None
     last = nodes[-1]
-    names = [each.asked.name for each in play.given if each.asked.kind == "agent"]
+    names = [each.request.name for each in play.answers if each.request.kind == "agent"]
     if getattr(last.executor, "name", None) not in names:
         return None
     return str(result.results[last.node_id].result).strip()

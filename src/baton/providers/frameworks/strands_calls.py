@@ -28,7 +28,7 @@ import msgspec
 
 from baton.model import ProviderError
 from baton.providers.functions import NOT_JSON, as_json
-from baton.stand_ins import Asked, Decided, Play, StandInError, current
+from baton.stand_ins import Decided, Play, Request, StandInError, current
 from baton.stand_ins.answers import Answer
 
 from .at_work import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
@@ -138,13 +138,13 @@ async def _answered(
     ctx: Any, play: Play, run_tool: Any, args: Any, named: Any
 ) -> AsyncGenerator[Any, None]:
     """Yield the events of a tool, or of the stand-in that answers in its place."""
-    held = []
+    prepared = []
     try:
-        for each in _asked(ctx, play):
-            held.append(await play.before(each))
-            answer = held[-1].answer
+        for each in _requests_of(ctx, play):
+            prepared.append(await play.before(each))
+            answer = prepared[-1].answer
             if answer is not None:
-                yield _event(ctx, play.after(held[-1], answer))
+                yield _event(ctx, play.after(prepared[-1], answer))
                 return
     except (StandInError, TimeoutError) as error:
         yield _event(ctx, error)
@@ -155,7 +155,7 @@ async def _answered(
         async with aclosing(run_tool(ctx, *args, **named)) as events:
             async for event in events:
                 is_result = hasattr(event, "tool_result")
-                yield _with_faults(ctx, play, held, event) if is_result else event
+                yield _with_faults(ctx, play, prepared, event) if is_result else event
     finally:
         put(before)
 
@@ -165,24 +165,24 @@ def _is_plumbing(tool: Any) -> bool:
     return type(tool).__module__.startswith("strands.tools.structured_output")
 
 
-def _asked(ctx: Any, play: Play) -> list[Asked]:
+def _requests_of(ctx: Any, play: Play) -> list[Request]:
     """Return what the stand-ins are asked for a call, in order; nothing for a call that may run."""
     use, tool = ctx.tool_use, ctx.tool
     arguments = _plain(use["input"])
-    call = Asked(use["name"], arguments, _name(ctx), id=use.get("toolUseId"))
+    call = Request(use["name"], arguments, _name(ctx), id=use.get("toolUseId"))
     function = getattr(tool, "_tool_func", None)
     if getattr(function, "__module__", None) == "strands.multiagent.swarm":
         # `handoff_to_agent` only names the next agent.
         values = arguments if isinstance(arguments, dict) else {}
         to, message, how = str(values.get("agent_name")), values.get("message"), "transfer"
-        moved = Asked(
+        moved = Request(
             to, message, call.agent, "agent", call.id, None, how, call.name, arguments=values  # type: ignore[arg-type]
         )  # fmt: skip
         return [moved] if play.stops else []
     to_agent = receiver(tool, arguments)
     if is_a(tool, "strands", "_AgentAsTool") and not is_listed(play, call):
         values = arguments if isinstance(arguments, dict) else {"input": arguments}
-        sent = Asked(
+        sent = Request(
             to_agent or call.name, values.get("input"), call.agent, "agent", call.id,
             tool=call.name, arguments=values,
         )  # fmt: skip
@@ -204,14 +204,14 @@ def _plain(value: Any) -> Any:
         return str(value)
 
 
-def _with_faults(ctx: Any, play: Play, held: list[Any], event: Any) -> Any:
+def _with_faults(ctx: Any, play: Play, prepared: list[Any], event: Any) -> Any:
     """Return the event of a result, changed if faults apply."""
     result = event.tool_result
-    if result.get("status") == "error" or not held:
+    if result.get("status") == "error" or not prepared:
         return event
     value = given = _value(result)
     try:
-        for each in reversed(held):
+        for each in reversed(prepared):
             value = play.after(each, Answer(value, by=None))
     except (StandInError, TimeoutError) as error:
         return _event(ctx, error)
@@ -257,10 +257,10 @@ def _patch_agents(class_: Any, refuse: Callable[[Any, Play], None]) -> None:
                     yield event
             return
         _stop(play)
-        asked = handed_on(play, _own_name(self), _text_of(prompt))
-        held = None if asked is None else await play.before(asked)
-        if held is not None and held.answer is not None:
-            yield {"result": _result(play.after(held, held.answer), named)}
+        request = handed_on(play, _own_name(self), _text_of(prompt))
+        prepared = None if request is None else await play.before(request)
+        if prepared is not None and prepared.answer is not None:
+            yield {"result": _result(play.after(prepared, prepared.answer), named)}
             return
         refuse(self, play)
         before = now()
@@ -268,7 +268,7 @@ def _patch_agents(class_: Any, refuse: Callable[[Any, Play], None]) -> None:
         try:
             async with aclosing(stream(self, prompt, **named)) as events:
                 async for event in events:
-                    yield _changed(event, play, held, named)
+                    yield _changed(event, play, prepared, named)
         finally:
             put(before)
         _stop(play)
@@ -308,22 +308,22 @@ def _patch_structured(agent: Any) -> None:
         if play is None:
             return await structured(self, output_model, prompt)
         _stop(play)
-        asked = handed_on(play, _own_name(self), _text_of(prompt))
-        held = None if asked is None else await play.before(asked)
-        if held is not None and held.answer is not None:
-            return output_model.model_validate(play.after(held, held.answer))
+        request = handed_on(play, _own_name(self), _text_of(prompt))
+        prepared = None if request is None else await play.before(request)
+        if prepared is not None and prepared.answer is not None:
+            return output_model.model_validate(play.after(prepared, prepared.answer))
         _refuse_hosted(self, play)
         return await structured(self, output_model, prompt)
 
     agent.structured_output_async = asking
 
 
-def _changed(event: Any, play: Play, held: Any, named: dict[str, Any]) -> Any:
+def _changed(event: Any, play: Play, prepared: Any, named: dict[str, Any]) -> Any:
     """Change the event of an agent's result if faults apply; return any other event unchanged."""
-    if held is None or "result" not in event:
+    if prepared is None or "result" not in event:
         return event
     text = str(event["result"]).strip()
-    value = play.after(held, Answer(text, by=None))
+    value = play.after(prepared, Answer(text, by=None))
     return event if value is text else {"result": _result(value, named)}
 
 
@@ -361,7 +361,7 @@ def _text_of(prompt: Any) -> Any:
 def _refuse_other(agent: Any, play: Play) -> None:
     """Refuse an agent whose tools run outside this process, where no stand-in sees them."""
     name = _own_name(agent)
-    play.refuse_elsewhere(Asked(name, agent=name), f"by itself, as `{type(agent).__name__}`")
+    play.refuse_elsewhere(Request(name, agent=name), f"by itself, as `{type(agent).__name__}`")
 
 
 def _refuse_hosted(agent: Any, play: Play) -> None:
@@ -381,5 +381,5 @@ def _refuse_hosted(agent: Any, play: Play) -> None:
         if stated.get("type") == "function":
             continue
         name = stated.get("name") or stated.get("type") or type(tool).__name__
-        asked = Asked(str(name), agent=agent.name)
-        play.refuse_elsewhere(asked, "where its model is")
+        request = Request(str(name), agent=agent.name)
+        play.refuse_elsewhere(request, "where its model is")

@@ -22,7 +22,7 @@ from baton.model import BatonError, Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled
 from baton.providers.functions import NOT_JSON, as_json, call, worded
 from baton.stand_ins import Answer as StandInAnswer
-from baton.stand_ins import Imagining, Wanted, who_imagines
+from baton.stand_ins import Imagining, LlmQuestion, who_imagines
 
 from .warm import Process, warm
 from .wire import (
@@ -56,7 +56,7 @@ _LONGEST_LINE = 1 << 16
 _START = (
     "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.worker import main; main()"
 )
-_Asked = Future[Answer | None]
+_Response = Future[Answer | None]
 
 
 class WorkerEnded(Exception):  # noqa: N818 - it says what became of the process
@@ -115,7 +115,7 @@ class Worker:
         self.libraries: list[str] = []
         """The libraries that it imported, if the setup asks for them."""
         self._said: deque[str] = deque(maxlen=_KEPT)
-        self._asked: _Asked = Future()
+        self._response: _Response = Future()
         self._sending = threading.Lock()
         self._imagining: Imagining | None = None
         self._imagined: set[Future[StandInAnswer]] = set()
@@ -135,10 +135,10 @@ class Worker:
         Raises:
             InputError: the program cannot be loaded.
         """
-        await _done(self._asked, _LOADING)
-        if not self._asked.done():
+        await _done(self._response, _LOADING)
+        if not self._response.done():
             raise InputError(f"the program was not loaded within {_LOADING:g} s")
-        answer = self._asked.result()
+        answer = self._response.result()
         if isinstance(answer, Refused):
             raise InputError(answer.problems)
         if answer is None:
@@ -167,16 +167,16 @@ class Worker:
         raise WorkerEnded(f"{self._how_it_ended()} while it was asked for its texts")
 
     async def _answer_to(self, order: Order) -> Answer | None:
-        self._asked = Future()
+        self._response = Future()
         self._send(order)
-        await _done(self._asked)
-        return self._asked.result()
+        await _done(self._response)
+        return self._response.result()
 
     async def cut(self) -> Played:
         """Cancel the case in play; return its trace so far. The caller then kills the worker."""
         self._send(Cut())
-        await _done(self._asked, CLEAN_UP + 1)
-        answer = self._asked.result() if self._asked.done() else None
+        await _done(self._response, CLEAN_UP + 1)
+        answer = self._response.result() if self._response.done() else None
         return answer if isinstance(answer, Played) else Played(None)
 
     def kill(self) -> None:
@@ -207,8 +207,8 @@ class Worker:
             while (answer := receive(pipe, Answer)) is not None:
                 if isinstance(answer, AskLlm):
                     self._imagine(answer)
-                elif not self._asked.done():
-                    self._asked.set_result(answer)
+                elif not self._response.done():
+                    self._response.set_result(answer)
         except (TooLong, msgspec.MsgspecError) as error:
             self._trouble = f"the worker process sent something that is not an answer: {error}"
         except (OSError, ValueError) as error:
@@ -216,8 +216,8 @@ class Worker:
             logging.getLogger(__name__).debug("the pipe of a worker is closed: %s", error)
         self.has_ended = True
         self._process.exits_within(_EXIT)
-        if not self._asked.done():
-            self._asked.set_result(None)
+        if not self._response.done():
+            self._response.set_result(None)
 
     def _imagine(self, ask: AskLlm) -> None:
         """Ask the LLM for the worker, which has no client; send the answer when it arrives."""
@@ -225,7 +225,7 @@ class Worker:
         if imagining is None:
             self._send(LlmSays(ask.number, problem="the case has ended"))
             return
-        answering = imagining.begin(msgspec.convert(ask.wanted, Wanted))
+        answering = imagining.begin(msgspec.convert(ask.question, LlmQuestion))
         self._imagined.add(answering)
 
         def tell(done: Future[StandInAnswer]) -> None:
@@ -263,15 +263,15 @@ class Worker:
         return f"{how} (its last output: {' / '.join(self._said)})" if self._said else how
 
 
-async def _done(asked: _Asked, timeout: float | None = None) -> None:
+async def _done(response: _Response, timeout: float | None = None) -> None:
     """Wait for an answer or the timeout; after a cancellation the answer may still come."""
     loop, came = asyncio.get_running_loop(), asyncio.Event()
 
-    def tell(_: _Asked) -> None:
+    def tell(_: _Response) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits anymore
             loop.call_soon_threadsafe(came.set)
 
-    asked.add_done_callback(tell)
+    response.add_done_callback(tell)
     with suppress(TimeoutError):
         await asyncio.wait_for(came.wait(), timeout)
 

@@ -97,13 +97,13 @@ class Played(msgspec.Struct, tag="played"):
 
 
 class AskLlm(msgspec.Struct, tag="ask llm"):
-    """Ask for an LLM's answer for a tool while a case is played; ``wanted`` is plain data.
+    """Ask for an LLM's answer for a tool while a case is played; ``question`` is plain data.
 
     The process that started the worker has the judges' client with cache, prices and limits.
     """
 
     number: int
-    wanted: Any
+    question: Any
 
 
 Order = Setup | Play | Tell | Cut | LlmSays

@@ -22,7 +22,7 @@ from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
 from baton.safe_output import tracebacks_shown
-from baton.stand_ins import Answer, Wanted, imagining
+from baton.stand_ins import Answer, LlmQuestion, imagining
 
 from .warm import Before
 from .wire import (
@@ -182,11 +182,11 @@ class _Worker:
         except Exception as error:  # noqa: BLE001 - any error is an error of the case
             return Played(None, f"the case cannot be played: {worded(error)}")
 
-    async def _imagine(self, wanted: Wanted) -> Answer:
+    async def _imagine(self, question: LlmQuestion) -> Answer:
         """Let the process that started this one ask its LLM; raises ProviderError."""
         number, says = next(self._numbers), Future[LlmSays]()
         self._imagined[number] = says
-        plain = msgspec.to_builtins(wanted, enc_hook=repr, str_keys=True)
+        plain = msgspec.to_builtins(question, enc_hook=repr, str_keys=True)
         try:
             with self._lock:
                 send(self._answers, AskLlm(number, plain))
