@@ -103,11 +103,11 @@ def test_a_key_of_the_environment_is_sent_to_nobody_who_was_not_meant(
         ({"headers": {"X Team": "blue"}}, "headers: `X Team` holds a line break"),
         (
             {"api_key": SECRET, "headers": {"authorization": "Bearer other"}},
-            "headers: `authorization` is what `auth_type: bearer` sends",
+            "headers: `authorization` is also sent by `auth_type: bearer`",
         ),
         (
             {"auth_type": "api_key", "api_key": SECRET, "headers": {"x-api-key": "other"}},
-            "headers: `x-api-key` is what `auth_type: api_key` sends",
+            "headers: `x-api-key` is also sent by `auth_type: api_key`",
         ),
         ({"verify_ssl": "no-such-ca.pem"}, "verify_ssl: the file of a CA cannot be read"),
     ],

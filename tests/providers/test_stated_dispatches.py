@@ -145,9 +145,9 @@ def test_an_error_makes_it_fail_though_the_receiver_ran() -> None:
         (
             ["router", "b"],
             hand_off("ruoter", "b"),
-            "dispatches[0]: `ruoter` is none of `agents`; did you mean `router`?",
+            "dispatches[0]: `ruoter` is not among `agents`; did you mean `router`?",
         ),
-        ([], hand_off("a", "b"), "dispatches[0]: `a` is none of `agents`"),
+        ([], hand_off("a", "b"), "dispatches[0]: `a` is not among `agents`"),
         (
             ["a", "b"],
             hand_off(None, "a"),

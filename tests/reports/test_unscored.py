@@ -24,6 +24,6 @@ def test_what_was_skipped_throughout_says_why_once(baton: Baton, tmp_path: Path)
 def test_what_is_a_problem_already_is_not_said_again(baton: Baton) -> None:
     outcome = baton("score", PARALLEL, "-e", "dispatch_scope")
     assert outcome.code == 3
-    assert outcome.out.count("only what `north_scout` was offered") == 1 + outcome.out.count(
+    assert outcome.out.count("only the tools offered to `north_scout`") == 1 + outcome.out.count(
         "dispatch1: "
     )

@@ -174,7 +174,7 @@ def test_a_text_in_a_file_that_nothing_takes_is_refused(
     (desk / "baton.yaml").write_text(dedent(CONFIG).replace("  prompts_to: store:take\n", ""))
     (desk / "new.md").write_text("Be brief.")
     assert main(["eval", "baton.yaml", "--with", "agent:desk=new.md"]) == 2
-    assert "nothing in `store:reply` takes `agent:desk`" in capsys.readouterr().err
+    assert "nothing in `store:reply` uses `agent:desk`" in capsys.readouterr().err
 
 
 def test_a_server_takes_changed_texts_from_a_header() -> None:
