@@ -269,7 +269,7 @@ def test_what_is_new_in_a_fix_and_may_do_harm_is_marked_and_it_is_not_applied() 
         ({"edits": []}, "nothing is changed"),
         ({"text": "agent:nobody"}, "there is no text `agent:nobody`"),
         ({"text": ""}, "name it"),
-        ({"kind": "agent_description"}, "is not what other agents read"),
+        ({"kind": "agent_description"}, "which other agents read"),
         ({"kind": "infrastructure"}, "is not a model, a server or the network"),
     ],
     ids=["edit", "nothing", "no text", "no name", "wrong kind", "no text of its kind"],
