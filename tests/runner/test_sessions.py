@@ -59,7 +59,7 @@ def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_a_restart_needs_a_command() -> None:
     assert refusal(SERVER, {}, {"restart": True}) == (
-        "a turn restarts the agents' server: say how, by `restart: COMMAND` of the provider"
+        "a turn restarts the agents' server: state how, as `restart: COMMAND` of the provider"
     )
 
 
