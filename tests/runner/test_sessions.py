@@ -122,7 +122,7 @@ def test_the_command_line_names_the_case_and_its_line(baton: Baton, tmp_path: Pa
     outcome = baton("eval", "http://127.0.0.1:9", "cases.jsonl")
     assert outcome.code == 2
     assert (
-        "cases.jsonl:2: case `resume`: a turn restarts the agents' server: say how, by "
+        "cases.jsonl:2: case `resume`: a turn restarts the agents' server: state how, as "
         "`restart: COMMAND` of the provider"
     ) in outcome.err
 

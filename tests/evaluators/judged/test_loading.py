@@ -61,7 +61,7 @@ def test_a_rubric_is_read_and_words_like_yes_stay_words(tmp_path: Path) -> None:
         (
             "threshold: 1",
             "threshold: 1\nfindings: {scope: {tool_executed: no}}",
-            "polite.yaml:6: findings: findings are of dispatches",
+            "polite.yaml:6: findings: findings belong to dispatches",
         ),
         (
             "threshold: 1",
