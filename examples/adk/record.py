@@ -139,12 +139,15 @@ def _expect_200(path: str, status: int, body: bytes) -> bytes:
 
 @contextmanager
 def running_server(
-    apps: Path, program: Sequence[str] = ("-m", "google.adk.cli", "api_server")
+    apps: Path,
+    program: Sequence[str] = ("-m", "google.adk.cli", "api_server"),
+    port: int | None = None,
 ) -> Iterator[Client]:
-    """Start a server, wait until it is healthy, and end it whatever happens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    """Start a server, by default on a free port, wait until it is healthy, and end it."""
+    if port is None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
     command = [sys.executable, *program]
     command += ["--host", "127.0.0.1", "--port", str(port)]
     command += ["--session_service_uri", "memory://", "--artifact_service_uri", "memory://"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.heavy.claude_desk import Desk, open_desk
+from tests.ports import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -44,7 +45,7 @@ def client(recorder: Any, apps: Path) -> Iterator[Any]:
     """A client of a server that runs while tests do; Baton's plug-in is on, where an app has it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BATON_ADK_PLUGIN", "on")
-        with recorder.running_server(apps) as client:
+        with recorder.running_server(apps, port=free_port()) as client:
             yield client
 
 

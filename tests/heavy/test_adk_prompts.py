@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.heavy.playing_again import assert_fixed_by
 from tests.heavy.test_adk_stand_ins import RIGHT, asked, handed, output
+from tests.ports import free_port
 from tests.providers.conftest import Surroundings, make_provider
 
 import baton
@@ -28,7 +29,7 @@ def server(recorder: Any, apps: Path) -> Iterator[str]:
         patch.setenv("BATON_ADK_PLUGIN", "on")
         patch.setenv("BATON_PROMPTS", json.dumps({"agent:billing": ABOUT}))
         program = Path(__file__).parent / "prompted_server.py"
-        with recorder.running_server(apps, [str(program)]) as client:
+        with recorder.running_server(apps, [str(program)], free_port()) as client:
             yield str(client.base_url)
 
 

@@ -34,9 +34,10 @@ NOBODY = {"model": "openai:x", "base_url": "http://127.0.0.1:1"}
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
+def file(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path / "small.json"
-    path.write_bytes(msgspec.json.encode(some_report().model))
+    report = some_report(tmp_path_factory.getbasetemp())
+    path.write_bytes(msgspec.json.encode(report.model))
     return path
 
 

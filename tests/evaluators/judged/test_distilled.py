@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
 import random
 import sys
 from collections import Counter
@@ -75,9 +78,21 @@ def some_verdicts() -> list[Verdict]:
 
 
 @cache
-def some_report() -> Report:
-    """What came of training on them: once for all tests that use it."""
-    return trained(some_verdicts())
+def some_report(own: Path) -> Report:
+    """What came of training on them: once for all processes of tests, as it takes ten seconds.
+
+    ``own`` is the folder of this one, from :func:`pytest.TempPathFactory.getbasetemp`.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return trained(some_verdicts())
+    with (own.parent / "some_report").open("a+b") as kept:
+        fcntl.flock(kept, fcntl.LOCK_EX)  # until the file is closed
+        kept.seek(0)
+        if not (found := kept.read()):
+            found = pickle.dumps(trained(some_verdicts()))
+            kept.write(found)
+        report: Report = pickle.loads(found)  # noqa: S301 - this run of tests wrote it
+        return report
 
 
 @pytest.fixture
@@ -86,8 +101,8 @@ def verdicts() -> list[Verdict]:
 
 
 @pytest.fixture
-def report() -> Report:
-    return some_report()
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return some_report(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
