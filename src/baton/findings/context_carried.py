@@ -16,6 +16,7 @@ from typing import NamedTuple
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
+from .asked_back import asked_back
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import (
     copied_except,
@@ -324,6 +325,11 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
             limits_lost.append(sentence)
     if not dropped and len(unsaid) == len(doubtful) and _is_only_gap(unsaid, sent):
         dropped, asked_for = unsaid, asked_for + doubtful
+    if not dropped and sent.dispatch.kind == "delegate" and sent.dispatch.result is not None:
+        reply = plain_text(sent.dispatch.result)
+        wanted = {f.keys: (f, s) for f, s in asked_back(sent.request.text, reply, sent.given)}
+        dropped += wanted.values()
+        asked_for += [fact for fact, _ in wanted.values()]
     if not dropped:
         slip = _substituted(sent)
         dropped += slip

@@ -220,6 +220,11 @@ def only_asks(answer: str) -> bool:
     )
 
 
+def asks_for_choice(question: str) -> bool:
+    """Return whether a question asks to choose: "Which of them shall I book?"."""
+    return _CHOICE.search(question) is not None
+
+
 def denies_data(answer: str) -> bool:
     """Return whether an answer only states that there is no data or access."""
     parts = _parts(answer)
