@@ -25,7 +25,7 @@ def answer(user: str, prompt: str, reply: str) -> Answer:
     ("user", "prompt", "reply"),
     [
         (STAY, "Extend the stay of the Lindgrens.", "Sure. Could you tell me the booking number?"),
-        (STAY, "Extend the stay of the Lindgrens.", "How many nights would you like?"),
+        (STAY, "Extend the stay of the Lindgrens.", "How many nights is it?"),
         (STAY, "Extend HV-3318 by 2 nights.", "From which date?"),
         (STAY, "Find a kennel for the dog.", "I need to know how much the dog weighs."),
         (STAY, "Extend HV-3318 by 2 nights from 14 July.", "What is the budget?"),

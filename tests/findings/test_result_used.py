@@ -7,7 +7,7 @@ import pytest
 from baton.findings.finding import Answer, Clear, Finding, NotRecorded
 from baton.findings.result_used import Limits, result_used
 from baton.model import Content, Dispatch, HandedOff, Said, Trace, Turn
-from baton.testing import build
+from baton.testing import build, verdict
 
 from .trips import called, said, trip
 
@@ -600,3 +600,37 @@ def test_yes_and_no_may_both_be_true(user: str, prompt: str, answer: str) -> Non
 def test_amounts_in_other_words_may_be_those_of_the_result(result: str, answer: str) -> None:
     long = f"{answer} Everybody involved should sit down together, breathe and discuss options."
     assert isinstance(judge(trip(result, said(long), user="What came out?")), NotRecorded)
+
+
+RENTS = (
+    "Rents in district 4, 2024: 14.20 EUR per m2, up 4.2 %. Vacancy 0.8 %. 1,120 flats are being "
+    "built, most of them in Kanalstrasse, ready in 2026."
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Leases should be read with care, and a protocol helps all sides when somebody moves.",
+        "Every lease needs a written form, and a deposit of three months is common in many towns.",
+        "A good landlord must answer letters in time and repairs whatever breaks within a week.",
+    ],
+)
+def test_an_answer_about_things_of_a_kind_used_no_result(answer: str) -> None:
+    trace = trip(RENTS, said(answer), user="What do we know of the rents in our district?")
+    score = verdict("result_used", trace)
+    assert score.status == "failed", score.reason
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Prices are climbing every year, and hardly anything is empty; new homes will come too late.",
+        "A shortage has pushed them up, and the building sites by the canal will take a while.",
+        "Costs depend on the street and on how long people stay, and they go up all the time.",
+        "Yields are the same as before, statistically speaking, in every respect that matters here.",
+    ],
+)
+def test_an_answer_that_may_sum_up_the_result_is_in_doubt(answer: str) -> None:
+    trace = trip(RENTS, said(answer), user="What do we know of the rents in our district?")
+    assert verdict("result_used", trace).status != "failed"

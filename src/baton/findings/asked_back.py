@@ -21,21 +21,22 @@ _PARTS = re.compile(r"[,;:]\s|\s(?:and|und|et|y|e|or|oder|ou|o)\s")
 _NEEDS = re.compile(
     r"""\b(?:I|we)\ (?:still\ )?(?:need|require|lack|have\ no|don['’]t\ (?:have|know))\b
         |\b(?:need|have)\ to\ know\b|\bmissing\b|\bplease\ (?:provide|send|tell|give|share|specify)
-        |\bmir\ fehl\w+|\b(?:brauche|benötige)\b|\bbitte\ (?:nenn|gib|teil)\w*|\bil\ me\ (?:manque|faut)
+        |\bmir\ fehl\w+|\b(?:brauche|benötige)\b|\bbitte\ (?:nenn|gib|teil)\w*
+        |\bil\ me\ (?:manque|faut)
         |\bj['’]ai\ besoin|\b(?:me\ falta|necesito)\b|\bmi\ (?:serve|servono|manca)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # Words of questions that say nothing about what is asked for.
 _GENERIC = frozenset(
     """
-    what which when where who whom whose how many much does will would could should shall please tell
-    give provide send share know need needs needed like want have there their they your that this
-    these those with from until about also then start starting starts begin number code come comes
-    exactly information details missing still prepare plan planning answer help sure happy claro
-    welche welcher welches welchen wann wieviel viele hoch lautet noch angaben bitte fehlen brauche
-    quel quelle quels quelles quand combien est-ce sera aura lieu besoin bien sûr elle
-    cuál cuáles cuándo cuánto cuánta cuántos cuántas qué quién será necesito falta dime puedes
-    quale quali quando quanto quanti quante serve devo posso
+    what which when where who whom whose how many much does will would could should shall
+    please tell give provide send share know need needs needed like want have there their they
+    your that this these those with from until about also then start starting starts begin
+    number code come comes exactly information details missing still prepare plan planning
+    answer help sure happy claro welche welcher welches welchen wann wieviel viele hoch lautet
+    noch angaben bitte fehlen brauche quel quelle quels quelles quand combien est-ce sera aura
+    lieu besoin bien sûr elle cuál cuáles cuándo cuánto cuánta cuántos cuántas qué quién será
+    necesito falta dime puedes quale quali quando quanto quanti quante serve devo posso
     """.split()  # noqa: SIM905
 )
 # What is asked for, by kind of value.

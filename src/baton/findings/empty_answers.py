@@ -178,8 +178,47 @@ def postpones(answer: str) -> bool:
     )
 
 
+# "Headphones come in many shapes", "Every vehicle needs an insurance", "A survey takes some weeks".
+# Not "A leak has caused it", "Rents are climbing" and "Prices depend on the season": these may sum
+# up what was found.
+_OF_A_KIND = re.compile(
+    r"""\A\W{0,4}(?:(?:every|each|an?)\ (?:[a-z-]{1,40}\ ){1,4}?
+            |[a-z-]{1,40}(?:\ [a-z-]{1,40})?(?<=s)[ ]
+            (?:(?:for|of|with|in|at|to)\ (?:[a-z-]{1,40}\ ){1,3}?)?
+            (?:are\ (?!\w+ing\b|expected|likely|set\ to|due|forecast))?)
+        (?:(?<=are\ )\w+|can|may|must|should|ought|needs?|takes?|comes?|goes|go|requires?|helps?
+            |costs?|contains?|consists?|works?|lasts?|tends?|reach(?:es)?|compares?|includes?
+            |belongs?|covers?)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SAYS_WHAT_HAPPENS = re.compile(
+    r"\b(?:I|we|me|us|my|our|your?|yours|this|these|that one|those|both|neither|either|here|today"
+    r"|tomorrow|tonight|now|yet|still|already|not|no|none|he|she|his|her|was|were|had|did|been"
+    r"|only|except|but|however|so|therefore|same|similar|equal|unchanged|alike|better|worse|higher"
+    r"|lower|faster|slower|cheaper|dearer|than|before|enough|ready|done|fine|wrong|right|missing)\b"
+    r"|['’](?:ll|ve|m|re)\b|\d|[a-z,]\s[A-Z]",
+)
+
+
+def speaks_of_kinds(answer: str) -> bool:
+    """Return whether an answer only says how things of a kind are, and nothing about these ones."""
+    parts = _parts(answer)
+    if not parts or _SAYS_WHAT_HAPPENS.search(answer) is not None or speaks_of_some(answer):
+        return False
+    first = parts[0]
+    # "Tests are green" and "Yields are the same as before" are about these tests and these yields.
+    if len(answer.split()) < _WORDS_IN_GENERAL or any(part.endswith("?") for part in parts):
+        return False
+    return _OF_A_KIND.match(first) is not None
+
+
+_WORDS_IN_GENERAL = 12
+
+
 def speaks_in_general(answer: str) -> bool:
     """Return whether an answer makes only general statements, about no person and no case."""
+    if speaks_of_kinds(answer):
+        return True
     if _IN_GENERAL.search(answer) is None or _OF_THIS.search(answer):
         return False
     # "The heating usually fails" speaks of one, "Heating failures often come from..." of none.
