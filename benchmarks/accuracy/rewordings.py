@@ -43,6 +43,7 @@ FOLDERS: dict[str, Path] = {
     "delegations": OWN / "delegations",
     "fifth blind": OWN / "fifth_blind",
     "sixth blind": OWN / "sixth_blind",
+    "receivers": OWN / "receivers",
 }
 """The folders of lists, by what tables call them."""
 
@@ -66,6 +67,7 @@ _HALF_OF = {
     FOLDERS["delegations"]: "tune",
     FOLDERS["fifth blind"]: "report",
     FOLDERS["sixth blind"]: "report",
+    FOLDERS["receivers"]: "tune",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.

@@ -51,6 +51,20 @@ def test_what_a_receiver_asks_for_it_was_not_given(user: str, prompt: str, reply
         ),
         (STAY, "Order breakfast at 7:30.", "At what time does the train arrive?"),
         (STAY, "Extend HV-3318 by 2 nights from 14 July, max. 240 euros.", "From which date?"),
+        # An offer, and words that only begin like a label.
+        (STAY, "When is check-in at the hotel of the Lindgrens?", "At 15:00. Do you want to book?"),
+        (
+            STAY,
+            "Ask the Lindgrens about the dog.",
+            "They say he is calm. Should I note his weight?",
+        ),
+        (STAY, "Ask the Lindgrens about the dog.", "He is calm. Want me to extend the booking?"),
+        # The work is done, and the question is for the next step.
+        (
+            STAY,
+            "When is the hotel of the Lindgrens open?",
+            "Daily from 9 to 17. When will they come?",
+        ),
         (MOVE, "Umzug von Kundin 77120 zum 1. Mai.", "Welche Farbe haben die Kisten?"),
         (MOVE, "Umzug von Kundin 77120 zum 1. Mai.", "Fertig. Soll ich noch etwas tun?"),
     ],

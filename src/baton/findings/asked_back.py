@@ -17,6 +17,33 @@ from .words import COMMON, clauses, sentences
 
 # A receiver that asks back says little else.
 _LONGEST = 1000
+# "What does it weigh?" and "Could you tell me the number?" ask for a value. "Do you want to book
+# it?" offers something.
+_OPEN = re.compile(
+    r"""\b(?:what|which|when|where|who|whom|how|welche\w*|wann|wo|wie|was|quel(?:le)?s?|quand|où
+        |combien|qué|cuál(?:es)?|cuándo|cuánt\w+|dónde|qual\w*|quando|quant\w+|dove|che)\b
+        |\b(?:could|can|would|will)\ you\ (?:please\ |kindly\ )?
+            (?:tell|give|send|share|provide|confirm|specify)\b
+        |\b(?:können|könnten)\ sie\ mir|\bkannst\ du\ mir|\bpouvez-vous\ me|\bpeux-tu\ me
+        |\b(?:puedes|podría\w*)\ (?:dar|deci|envi)\w*|\bpuoi\ (?:dar|dir)\w*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_OFFERS = re.compile(
+    r"""\b(?:shall|should)\ (?:I|we)\b|\bdo\ you\ (?:want|wish|need)\b
+        |\bwould\ you\ (?:like|want|prefer)
+        |\bwant\ me\ to\b|\b(?:soll(?:en)?|darf)\ (?:ich|wir)\b|\b(?:möchte\w*|willst)\b
+        |\bveux-tu\b|\bvoulez-vous\b|\b(?:quieres|quiere|desea)\b|\b(?:vuoi|vuole)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "Daily from 9 to 17. When will you come?" has answered, and asks for the next step. A receiver
+# that can't start says nothing else but that it would.
+_WOULD = re.compile(
+    r"""\W{0,4}(?:sure|ok|okay|of\ course|certainly|gladly|happy|yes|thanks?|hi|hello|sorry
+        |unfortunately|claro|gern\w*|bien\ sûr|volontiers|certo|d['’]accord|alles\ klar|natürlich
+        |I(?:['’](?:d|ll|m)|\ (?:can|could|will|would|am))|ich\ (?:kann|könnte)|je\ (?:peux|vais)
+        |puedo|posso|to\ \w+)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _PARTS = re.compile(r"[,;:]\s|\s(?:and|und|et|y|e|or|oder|ou|o)\s")
 _NEEDS = re.compile(
     r"""\b(?:I|we)\ (?:still\ )?(?:need|require|lack|have\ no|don['’]t\ (?:have|know))\b
@@ -60,7 +87,7 @@ def asked_back(request: str, reply: str, given: Reading) -> Iterator[tuple[Fact,
 
     ``given``: all that the receiver got.
     """
-    if len(reply) > _LONGEST or not ("?" in reply or _NEEDS.search(reply)):
+    if len(reply) > _LONGEST or not _only_asks(reply):
         return
     asked = read(request)
     gone = [
@@ -79,9 +106,19 @@ def asked_back(request: str, reply: str, given: Reading) -> Iterator[tuple[Fact,
                 yield value.fact, sentence
 
 
+def _only_asks(reply: str) -> bool:
+    """Return whether a reply asks for something, and reports nothing."""
+    others = [s for s in sentences(reply) if not (s.endswith("?") or _NEEDS.search(s))]
+    asks = "?" in reply or _NEEDS.search(reply) is not None
+    return asks and all(_WOULD.match(other) and not re.search(r"\d", other) for other in others)
+
+
 def _questions(reply: str) -> Iterator[str]:
     for sentence in sentences(reply):
-        if (sentence.endswith("?") or _NEEDS.search(sentence)) and not asks_for_choice(sentence):
+        if asks_for_choice(sentence) or _OFFERS.search(sentence):
+            continue
+        asks = sentence.endswith("?") and _OPEN.search(sentence) is not None
+        if asks or _NEEDS.search(sentence):
             yield from (part for part in _PARTS.split(sentence) if part.strip())
 
 
@@ -102,17 +139,33 @@ def _is_of(question: str, asked: Reading, given: Reading) -> bool:
 
 def _is_asked(value: Value, question: str, sentence: str) -> bool:
     """Return whether a question asks for a value: by its label, by what it counts, by its kind."""
-    words = {word[:_STEM] for word in _words(question)}
+    words = _words(question)
     clause = next((c for c in clauses(sentence) if value.fact.text in c), sentence)
     before, _, _ = clause.partition(value.fact.text)
     label = re.search(r"([^\W\d_]{3,})(?:\s(?:no|nr|number|code|is|ist))?\W{0,3}$", before)
     named = label is not None and label[1].casefold() not in COMMON | _GENERIC
-    if named and label is not None and label[1].casefold()[:_STEM] in words:
+    if named and label is not None and _is_form_of(label[1].casefold(), words):
         return True
     noun = unit_text(value)
-    if value.kind not in ("date", "time") and len(noun) >= _STEM and noun[:_STEM] in words:
+    if value.kind not in ("date", "time") and len(noun) >= _STEM and _is_form_of(noun, words):
         return re.search(r"\b(?:many|viele|combien|cuánt\w+|quant\w+)\b", question) is not None
     kind = "money" if value.kind in _MONEY else value.kind
     return any(kind == each and pattern.search(question) for each, pattern in _KIND_OF) and (
         value.fact.kind in HARD
     )
+
+
+def _is_form_of(label: str, words: list[str]) -> bool:
+    """Return whether one of the words is the label, maybe in the plural: `key`, `keys`."""
+    return any(
+        word == label or (min(len(word), len(label)) >= _STEM and _alike(word, label))
+        for word in words
+    )
+
+
+def _alike(one: str, other: str) -> bool:
+    shorter, longer = sorted((one, other), key=len)
+    return longer.startswith(shorter[:-1]) and len(longer) - len(shorter) <= _ENDING
+
+
+_ENDING = 2
