@@ -68,7 +68,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
             continue
         if _is_own(lost, value):
             continue
-        if value.kind in ("date", "time") and _is_shifted(lost, value):
+        if value.kind in ("date", "time") and is_shifted(lost, value):
             continue
         same = bool(labels(lost) & labels(value))
         if _slipped(lost, value, labelled=same):
@@ -90,7 +90,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
         for value in new:
             if value.kind != lost.kind or keeps_limit(lost, value) or is_converted(lost, value):
                 continue
-            if value.kind in ("date", "time") and _is_shifted(lost, value, within=value.clause):
+            if value.kind in ("date", "time") and is_shifted(lost, value, within=value.clause):
                 continue
             # A commit can be given by its first digits.
             names = sorted((lost.fact.text.casefold(), value.fact.text.casefold()), key=len)
@@ -217,7 +217,7 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     return swapped or labelled or len(lost.digits.strip("0")) > 2
 
 
-def _is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
+def is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:
     """Return whether a time or date is moved on purpose, according to words in ``within``.
 
     Without ``within``, the whole sentence is searched for such words. If the words around the value

@@ -1002,6 +1002,9 @@ def _referred_to(sent: _Sent) -> list[tuple[Fact, str]]:
         return []
     if refers_to_others(sent.prompt) or _REFERRED.search(sent.prompt) is None:
         return []
+    # "Arrange it for issue GH-42" has something that "it" stands for.
+    if _REFERRED.search(sent.request.text) is not None:
+        return []
     request, prompt = read(sent.request.text), read(sent.prompt)
     names = [f for f in request.facts if f.kind in ("identifier", "path") and "@" not in f.text]
     # "[ticket SHOP-13]" says where a request comes from.
@@ -1011,7 +1014,7 @@ def _referred_to(sent: _Sent) -> list[tuple[Fact, str]]:
         return []
     if sent.given.holds(names[0]) or sent.elsewhere.holds(names[0]):
         return []
-    if is_spelled_in(names[0].text, sent.prompt):
+    if is_spelled_in(names[0].text, sent.prompt) or _may_be_said_otherwise(names[0], sent):
         return []
     words = [f for f in request.facts if f.kind == "word" and not any(f.text in m for m in marked)]
     kept = sum(sent.given.holds(word) for word in words)

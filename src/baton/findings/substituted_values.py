@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
+from .changed_values import is_shifted
 from .quantities import in_digits
 from .values import Value, is_converted, unit_size, unit_text
 from .words import COMMON
@@ -78,6 +79,9 @@ def substituted(
         # "Due 21 days after 9 June": such a date or time can be worked out. And texts have many
         # durations: "a list of what to do in the next 10 minutes".
         if lost.kind in ("date", "time") and any(v.kind == "duration" for v in (*asked, *told)):
+            continue
+        # 14:00 UTC is 15:00 CET.
+        if lost.kind in ("date", "time") and is_shifted(lost, value, value.clause):
             continue
         if lost.kind == "duration" and words < _WORDS:
             continue
