@@ -176,6 +176,9 @@ def _known(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> Answ
     if not known(trace, dispatch, "to_agent"):
         return NotRecorded(says="the dispatch does not name its target: record arguments of calls")
     listed = _listed(trace, sender, call)
+    if listed is not None and has_run(trace, dispatch.to_agent):
+        # ADK lists only the agents that this one may transfer to: `leaf` may not return to `root`.
+        return Clear(says=f"`{name}` is known: it got to work before or after")
     if listed is not None and name_key(name) not in map(name_key, listed):
         return [_unknown(trace, dispatch, sender, name, listed, None)]
     if listed is not None:

@@ -180,3 +180,9 @@ def test_tokens_are_incomplete_if_requests_of_google_adk_overwrote_others() -> N
     [trace] = load_traces(CAPTURES / "openinference-added" / "google_adk_ping_pong.json")
     told = {run.id: run.usage.complete for run in trace.turns[0].runs if run.usage is not None}
     assert list(told.values()) == [True, False, True]
+
+
+def test_calls_whose_request_was_overwritten_come_before_the_last_ones() -> None:
+    [trace] = load_traces(CAPTURES / "openinference-added" / "google_adk_ping_pong.json")
+    billing = trace.turns[0].runs[1]
+    assert [call.name for call in tools(billing)] == ["refund", "transfer_to_agent"]

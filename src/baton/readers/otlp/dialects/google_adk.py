@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 
 from msgspec import structs
 
 from baton.model import Content
+from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.readings import ModelSpan, Node, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content
@@ -50,22 +52,37 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Mark the tokens of spans as incomplete if their last request did not write all calls.
+    """Add the calls of requests that a later one overwrote, whose tokens are lost.
 
     If the last request writes a call, too, it also overwrites the calls of those before. But each
     call that was carried out has a span below.
     """
     for node in nodes:
         says = node.says
-        if type(says) is not ModelSpan or says.framework != _FRAMEWORK or says.usage is None:
+        if type(says) is not ModelSpan or says.framework != _FRAMEWORK:
             continue
-        if _CALL in str(node.span.attributes.get(_RAW)):
-            written = Counter(call.name for said in says.spoken_messages() for call in said.calls)
-            tools = (child.says for child in node.children)
-            ran = Counter(tool.name or "" for tool in tools if type(tool) is ToolSpan)
-            if ran - written:
+        if _CALL not in str(node.span.attributes.get(_RAW)):
+            continue
+        spoken = says.spoken_messages()
+        written = Counter(call.name for message in spoken for call in message.calls)
+        lost: list[Call] = []
+        # From the end, as the last calls are those that are written.
+        for child in reversed(node.children):
+            tool = child.says
+            if type(tool) is ToolSpan and tool.name is not None:
+                written[tool.name] -= 1
+                if written[tool.name] < 0:
+                    lost.append(Call(id=tool.call, name=tool.name, arguments=tool.arguments))
+        if lost:
+            says.spoken = functools.partial(_with_lost, lost[::-1], spoken)
+            says._spoken = None
+            if says.usage is not None:
                 says.usage.complete = False
     return []
+
+
+def _with_lost(lost: list[Call], spoken: list[Message]) -> list[Message]:
+    return [Message(role="assistant", calls=lost), *spoken]
 
 
 def _unwrapped(says: Reading) -> Reading:
