@@ -77,23 +77,19 @@ def rouge1(expected: str, actual: str) -> Rouge:
     are in both, recall the share of the expected tokens, and F their harmonic mean. All are 0 if
     either text, or both, has no tokens.
     """
-    wanted, actual_words = Counter(_folded_words(expected)), Counter(_folded_words(actual))
+    expected_words, actual_words = _folded_words(expected), _folded_words(actual)
+    wanted, made = Counter(expected_words), Counter(actual_words)
     # Each word is one token, and equal words have equal stems. Only words in just one of the texts
     # ("refund", "refunds") have to be stemmed, which is slow.
-    missing = {
-        word: n - actual_words.get(word, 0)
-        for word, n in wanted.items()
-        if n > actual_words.get(word, 0)
-    }
-    extra = {
-        word: n - wanted.get(word, 0) for word, n in actual_words.items() if n > wanted.get(word, 0)
-    }
-    overlap = wanted.total() - sum(missing.values())
+    wanted_of, made_of = wanted.get, made.get
+    missing = {word: left for word, n in wanted.items() if (left := n - made_of(word, 0)) > 0}
+    extra = {word: left for word, n in made.items() if (left := n - wanted_of(word, 0)) > 0}
+    overlap = len(expected_words) - sum(missing.values())
     both_begin = set(map(_beginning, missing)) & set(map(_beginning, extra))
     if both_begin:
         overlap += (_stems(missing, both_begin) & _stems(extra, both_begin)).total()
-    precision = overlap / max(actual_words.total(), 1)
-    recall = overlap / max(wanted.total(), 1)
+    precision = overlap / max(len(actual_words), 1)
+    recall = overlap / max(len(expected_words), 1)
     both = precision + recall
     return Rouge(precision, recall, 2 * precision * recall / both if both > 0 else 0.0)
 
