@@ -436,7 +436,7 @@ class JaegerTrace(msgspec.Struct, Generic[S]):
 
 
 def _starts(raw: Raw, *starts: bytes) -> bool:
-    return bytes(memoryview(raw)[:1]) in starts
+    return raw is not _NOTHING and bytes(memoryview(raw)[:1]) in starts
 
 
 TYPED = msgspec.json.Decoder(Top[WireSpan, WireLog] | list[Top[WireSpan, WireLog]])
