@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from baton.findings.context_carried import context_carried
@@ -112,3 +114,16 @@ def test_a_limit_that_is_turned_round_waived_or_left_out_is_lost(user: str, prom
 )
 def test_the_same_limit_in_other_words_is_carried(user: str, prompt: str) -> None:
     assert not isinstance(judge(user, prompt), list), judge(user, prompt)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["at most 5 EUR, ", "the red rose ", "keep it, ", "order 7, ", "not in Rome A ", "no hurry "],
+)
+def test_long_texts_are_judged_in_time(part: str) -> None:
+    text = part * (20_000 // len(part))
+    began = time.process_time()
+    for user, prompt, reply in ((text, text[:9_000], "Which order?"), (text, "Find it", text)):
+        trace = trip(reply, said("Done."), user=user, prompt=prompt)
+        context_carried(trace, trace.turns[0], trace.turns[0].dispatches[0])
+    assert time.process_time() - began < 2

@@ -17,6 +17,8 @@ from .words import COMMON, clauses, sentences
 
 # A receiver that asks back says little else.
 _LONGEST = 1000
+# Each question is compared with each value of a request.
+_LONGEST_REQUEST = 4000
 # "What does it weigh?" and "Could you tell me the number?" ask for a value. "Do you want to book
 # it?" offers something.
 _OPEN = re.compile(
@@ -87,7 +89,7 @@ def asked_back(request: str, reply: str, given: Reading) -> Iterator[tuple[Fact,
 
     ``given``: all that the receiver got.
     """
-    if len(reply) > _LONGEST or not _only_asks(reply):
+    if len(request) > _LONGEST_REQUEST or len(reply) > _LONGEST or not _only_asks(reply):
         return
     asked = read(request)
     gone = [

@@ -377,6 +377,8 @@ def _substituted(sent: _Sent) -> list[tuple[Fact, str]]:
         return []
     if only_questions(sent.prompt) and not only_questions(sent.request.text):
         return []
+    if max(len(sent.request.text), len(sent.prompt)) > _COMPARED:
+        return []
     asked = values_of(sent.request.text)
     found = substituted(asked, sent.values, sent.given.keys, lambda: sent.known_before().keys)
     if found is None:
@@ -1414,9 +1416,15 @@ def _replaced(sent: _Sent) -> list[Replaced]:
     return found
 
 
+# Each value of longer texts would be compared with each other one.
+_COMPARED = 4000
+
+
 def _opposite(sent: _Sent) -> Iterator[Replaced]:
     """Yield what the prompt turns round: `aisle` and `window`, `above 61.50` and `below 61.50`."""
     if _is_json(sent) or sent.dispatch.context:
+        return
+    if max(len(sent.request.text), len(sent.prompt)) > _COMPARED:
         return
     for old, new in opposites(sent.request.text, sent.prompt):
         yield Replaced(old, new)
