@@ -53,6 +53,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if none else None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Stop if a heavy test is in a file without that word: `-m heavy` would not import it."""
+    files = {item.path for item in items if item.get_closest_marker("heavy") is not None}
+    silent = sorted(str(file) for file in files if "heavy" not in file.read_text("utf-8"))
+    if silent:
+        raise pytest.UsageError(f"write `pytest.mark.heavy` in {', '.join(silent)} itself")
+
+
 # The same examples every time, and no limit on one of them: a busy machine is no fault.
 settings.register_profile("baton", deadline=None, derandomize=True)
 settings.load_profile("baton")

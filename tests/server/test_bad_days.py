@@ -140,7 +140,7 @@ def test_a_stop_under_load_loses_nothing_that_was_accepted(
         for thread in threads:
             thread.join(30)
     assert code == 0
-    assert seconds < 30  # what an answer may take
+    assert seconds < 10
     store = opening(tmp_path / ".baton" / "server")
     with store.read_inbox() as connection:
         kept = connection.execute(
