@@ -156,13 +156,16 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
     assert f"no regression from file://{made}" in rules
     (tmp_path / "baton.yaml").write_text(gate.replace("/one", "/none"))
     missing = baton("score", made, "-d", "cases.yaml", "-c", "baton.yaml")
-    assert (missing.code, "no evaluation: at such an address" in missing.err) == (2, True)
+    assert (missing.code, "no evaluation: the address of one has" in missing.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["report", "{missing}"], "no evaluation: at such an address there is an evaluation.json"),
+        (
+            ["report", "{missing}"],
+            "no evaluation: the address of one has there is an evaluation.json",
+        ),
         (["report", "nosuch://bucket/one"], "nosuch://bucket/one: cannot be read: Protocol not"),
         (["compare", "{missing}", "{missing}"], "no evaluation"),
         (["show", "{missing}"], "recordings at an address are read only by `baton score`"),
@@ -210,7 +213,7 @@ def test_a_damaged_or_incomplete_evaluation_is_named_by_its_address(
     changed = baton("baseline", "set", f"file://{made}")
     assert changed.code == 3
     assert f"baton: file://{made}: damaged: " in changed.err
-    assert "was changed since it was written" in changed.err
+    assert "has changed since it was written" in changed.err
     assert baton("report", f"file://{made}").code == 3
     (made / "bodies.jsonl").unlink()
     missing = baton("report", f"file://{made}")

@@ -26,8 +26,8 @@ def test_a_warning_stands_on_standard_error_with_file_line_and_remedy(
     assert outcome.out == "cases.yaml: dataset (baton), 2 cases, 2 turns\n"
     assert outcome.err == (
         "warning: cases.yaml:3: state `items` of case `b` is text, and it is a list in case `a` "
-        "(cases.yaml:2): tools that work with the one break on the other; write in both what the "
-        "tools expect [state-type]\n"
+        "(cases.yaml:2): a tool that works with one fails with the other; use the type that the "
+        "tools expect in both [state-type]\n"
     )
     assert cases.exists()
 

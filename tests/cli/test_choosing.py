@@ -56,8 +56,8 @@ def test_words_are_parts_of_ids_and_tags(expression: str, ids: Sequence[str]) ->
         ("", "a word is missing"),
         ("refund and", "a word is missing"),
         ("(refund", r"a `\)` is missing"),
-        ("refund late", "`late` is not expected there"),
-        ("refund )", r"`\)` is not expected there"),
+        ("refund late", "unexpected `late`"),
+        ("refund )", r"unexpected `\)`"),
         ("not " * 200 + "x", "is nested too deep"),
     ],
 )

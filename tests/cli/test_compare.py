@@ -46,7 +46,7 @@ def test_a_drop_that_may_be_chance_is_grey_and_says_how_much_would_tell(
     assert outcome.code == 0
     assert outcome.out.splitlines()[-1] == "can't tell"
     assert "cases passed: can't tell: 0.90 → 0.80" in outcome.out
-    assert "more cases would tell" in outcome.out
+    assert "more cases would decide it" in outcome.out
     assert "no regression is proven, and none is ruled out" in outcome.err
 
 

@@ -143,7 +143,7 @@ def test_an_address_is_a_server_and_one_that_refuses_makes_every_case_an_error(
         (["--concurrency", "many"], "--concurrency"),
         (["--limit", "1.5"], "--limit"),
         (["--concurency", "3"], "did you mean `--concurrency`?"),
-        (["--filter", "nobody*"], "no case of 3 meets `nobody*`"),
+        (["--filter", "nobody*"], "none of 3 cases matches `nobody*`"),
         (["--filter", "metadata.tier"], "write `metadata.KEY=VALUE`"),
         (["-e", "agent_chian"], "did you mean `agent_chain`?"),
         (["-e", "agent_chain", "--config_file_path", "c.json"], "give one"),

@@ -45,7 +45,7 @@ MISTAKES = {
     "a bad expression of keywords": (["score", RUN, "-d", CASES, "-k", "a and"], "a word is"),
     "a judge without its provider": (
         ["score", RUN, "--judge", "gpt-4o"],
-        "`gpt-4o` does not say whose it is: write PROVIDER:NAME",
+        "`gpt-4o` does not name its provider: write PROVIDER:NAME",
     ),
     "such a judge beside a config": (
         ["eval", "-c", "examples/python/baton.yaml", "--judge", "gpt-4o"],

@@ -44,7 +44,7 @@ def test_an_input_is_not_written_over(baton: Run, folder: Path, line: list[str],
     before = (folder / file).read_bytes()
     outcome = baton(*line)
     assert outcome.code == 2
-    assert "is read here, and would be written over" in outcome.err
+    assert "is an input, and would be overwritten" in outcome.err
     assert (folder / file).read_bytes() == before
 
 

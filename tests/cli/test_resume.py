@@ -290,7 +290,7 @@ def test_a_folder_that_is_being_written_is_left_alone(baton: Run, folder: Path) 
         fcntl.flock(index.fileno(), fcntl.LOCK_EX)
         outcome = baton("eval", "--resume", str(place))
     assert outcome.code == 2
-    assert "another process writes this evaluation" in outcome.err
+    assert "another process is writing this evaluation" in outcome.err
 
 
 def test_limits_and_retries_hold_in_python_too(folder: Path) -> None:

@@ -127,7 +127,7 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     assert read.plan.pass_rule == MeanRule(mean=0.8)
     assert read.evaluators is None
     rubrics, models = read.notes
-    assert "default rubrics are for evaluators that are asked for" in rubrics
+    assert "default rubrics apply only to requested evaluators" in rubrics
     assert "`[REGION-PREFIX]` of `Claude Haiku 4.5` stands for where the model is served" in models
     assert "write `us`, `eu`, `apac` or `global`" in models
     assert "such as `eu.anthropic.claude-haiku-4-5-20251001-v1:0`" in models
@@ -224,7 +224,7 @@ def test_the_printed_config_is_checked_and_what_is_not_used_is_reported(
 ) -> None:
     assert baton("check", CONFIG).code == 0
     outcome = baton("eval", config(folder, "good"), PRINTED / "swarm.json")
-    assert "default rubrics are for evaluators that are asked for" in outcome.err
+    assert "default rubrics apply only to requested evaluators" in outcome.err
 
 
 def test_one_score_below_the_threshold_may_be_made_good_by_another(
@@ -294,7 +294,7 @@ def test_an_evaluator_that_asks_a_model_wants_one_to_be_named(
     path = written(folder, f"{ours}{rubrics}evaluators: [{name}]\n")
     outcome = baton("eval", path, PRINTED / "single_agent.json")
     assert outcome.code == 2
-    assert f"`{name}` asks a judge, and no model is configured" in outcome.err
+    assert f"`{name}` asks a judge, but no model is configured" in outcome.err
     assert not (folder / ".baton").exists()
 
 

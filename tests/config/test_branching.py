@@ -80,7 +80,7 @@ def test_a_branch_has_one_commit_and_the_working_tree_stays(repository: Path) ->
 @pytest.mark.parametrize(
     ("branch", "message"),
     [
-        ("main", "there is a branch `main` already"),
+        ("main", "a branch `main` already exists"),
         ("a..b", "is not a valid branch name"),
         ("--force", "is not a valid branch name"),
         ("a b", "is not a valid branch name"),

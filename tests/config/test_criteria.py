@@ -143,7 +143,7 @@ def test_what_is_stated_and_not_scored_is_reported(baton: Run, folder: Path) -> 
     (folder / "c.yaml").write_text("cases: [{id: a, input: hi, agents: [desk], rubrics: [polite]}]")
     outcome = evaluate(baton, "c.yaml")
     assert outcome.code == 0
-    assert "looked at by no evaluator: `rubrics`" in outcome.out
+    assert "no evaluator checks it: `rubrics`" in outcome.out
 
 
 def read(folder: Path, text: str) -> Any:
@@ -196,7 +196,7 @@ def test_both_spellings_and_options_are_read(tmp_path: Path) -> None:
             '{"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "ANYORDER"}}}',
             "did you mean `ANY_ORDER`?",
         ),
-        ('{"criteria": {"token_usage_v1": 1}}', "it is in every report"),
+        ('{"criteria": {"token_usage_v1": 1}}', "is in every report"),
         ('{"custom_metrics": {"mine": {}}}', 'mine: needs `"code_config": {"name":'),
         ('{"custom_metrics": []}', "has to name metrics"),
         (
@@ -235,5 +235,5 @@ def test_broken_criteria_leave_no_folder(baton: Run, folder: Path) -> None:
     criteria(folder / "sets" / "test_config.json", hallucinations_v1=0.5)
     outcome = evaluate(baton, cases)
     assert outcome.code == 2
-    assert "`hallucinations_v1` asks a judge, and no model is configured" in outcome.err
+    assert "`hallucinations_v1` asks a judge, but no model is configured" in outcome.err
     assert not (folder / ".baton").exists()

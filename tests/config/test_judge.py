@@ -110,7 +110,7 @@ def test_every_evaluator_without_a_model_is_named() -> None:
     with pytest.raises(InputError) as refused:
         ready(plan)
     said = str(refused.value)
-    assert "`scope_fidelity`, `result_integration` ask a judge, and no model is configured" in said
+    assert "`scope_fidelity`, `result_integration` ask a judge, but no model is configured" in said
     assert "judge: {model: openai:gpt-4o-mini}" in said
     assert "agent_chain" not in said
 
@@ -164,5 +164,5 @@ def test_the_command_line_says_which_evaluators_lack_a_judge(baton: Run, tmp_pat
     (tmp_path / "trace.json").write_text(json.dumps({"schema_version": 1}))
     found = baton("score", tmp_path / "trace.json", "-e", "scope_fidelity")
     assert found.code == 2
-    assert "`scope_fidelity` asks a judge, and no model is configured" in found.err
+    assert "`scope_fidelity` asks a judge, but no model is configured" in found.err
     assert not (tmp_path / ".baton").exists()

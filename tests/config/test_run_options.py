@@ -58,9 +58,9 @@ def test_how_to_run_is_read_from_either_tool_s_words(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("repeat: 2\nagent: {num_runs: 2}", "2: agent.num_runs: says the same as `repeat`"),
-        ("concurrency: 2\nagent: {max_workers: 2}", "agent.max_workers: says the same as `conc"),
-        ("concurrency: 2\nagent: {parallel_execution: false}", "agent.parallel_execution: says"),
+        ("repeat: 2\nagent: {num_runs: 2}", "2: agent.num_runs: means the same as `repeat`"),
+        ("concurrency: 2\nagent: {max_workers: 2}", "agent.max_workers: means the same as `conc"),
+        ("concurrency: 2\nagent: {parallel_execution: false}", "agent.parallel_execution: means"),
     ],
 )
 def test_the_same_said_in_both_words_is_an_error(tmp_path: Path, text: str, said: str) -> None:

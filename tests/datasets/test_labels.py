@@ -71,7 +71,7 @@ def test_all_wrong_lines_are_named_at_once(tmp_path: Path) -> None:
 def test_one_person_cannot_say_two_things_of_the_same(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD, GOOD.replace("right", "wrong"))
     assert problems(path) == [
-        "2: `d1` is labelled `wrong` by kim, and `right` on line 1: take one of them out"
+        "2: `d1` is labelled `wrong` by kim, and `right` on line 1: remove one of them"
     ]
     assert len(read_labels(written(tmp_path, GOOD, GOOD, GOOD.replace("kim", "ada")))) == 3
 

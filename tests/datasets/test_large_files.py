@@ -68,7 +68,7 @@ def test_a_large_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) 
     with file.open("r+b") as stream:
         stream.write(b" ")
     os.utime(file, ns=(1, 1))
-    with pytest.raises(InputError, match="was changed while it was read"):
+    with pytest.raises(InputError, match="has changed while it was being read"):
         _ = dataset.cases[COUNT - 1]
 
 

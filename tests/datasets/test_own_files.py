@@ -77,7 +77,7 @@ cases:
 
 def test_no_agents_are_refused_with_what_to_write_instead(tmp_path: Path) -> None:
     assert said(tmp_path, "cases:\n- id: a\n  input: Hi\n  agents: []\n") == [
-        "cases.yaml:4: cases[0].agents: `agents: []` can't be: an agent always runs; "
+        "cases.yaml:4: cases[0].agents: `agents: []` is not possible: an agent always runs; "
         "for no dispatch write `dispatches: []`"
     ]
 
@@ -107,7 +107,7 @@ def test_every_mistake_is_said_at_once_with_line_and_suggestion(tmp_path: Path) 
         "return, sequence, transfer; did you mean `transfer`?",
         "cases.yaml:9: cases[2].turns[0].dispatches[0]: `to` is missing",
         'cases.yaml:10: cases[2].turns[0].agents: expected a list or null, got "desk"; write `[desk]`',
-        "cases.yaml:12: cases[3].input: `input` belongs into one of the `turns`, as the case has them",
+        "cases.yaml:12: cases[3].input: `input` belongs in one of the `turns`, because the case has `turns`",
         "cases.yaml:15: cases[4].turns: `turns` is empty; a case needs at least one user message",
     ]
     assert said(tmp_path, text) == mistakes

@@ -75,7 +75,7 @@ def test_a_tag_chooses_its_cases() -> None:
 
 def test_a_tag_that_no_case_has_decides_nothing() -> None:
     decision = decided("pass_rate by tag:chekout >= 1", [row("a", tags=["checkout"])])
-    assert "has nothing to decide by: no case" in decision.problems()[0]
+    assert "could not be decided: no case" in decision.problems()[0]
 
 
 def test_too_few_verdicts_of_an_agent_are_neither_good_nor_bad() -> None:
@@ -85,7 +85,7 @@ def test_too_few_verdicts_of_an_agent_are_neither_good_nor_bad() -> None:
         ("often", "passed"),
         ("rarely", "unclear"),
     ]
-    assert decision.results[1].reason == "1 verdict, and it takes 20 to tell"
+    assert decision.results[1].reason == "1 verdict, but at least 20 are needed"
     assert (decision.missed, decision.problems()) == (False, [])
 
 
@@ -140,8 +140,8 @@ def test_thresholds_of_another_dataset_decide_nothing() -> None:
     made = Provenance(dataset=DatasetHash(hash="new", cases=1), prompts={"desk": "p2"})
     gate = {"thresholds": ["pass_rate >= 0"], "for": {"dataset": "old", "prompts": {"desk": "p1"}}}
     problems = decided(gate, [row("a")], provenance=made).problems()
-    assert "dataset: they are for old, this is new" in problems[0]
-    assert "prompts of desk: they are for p1, this is p2" in problems[1]
+    assert "dataset: they are for old, but this is new" in problems[0]
+    assert "prompts of desk: they are for p1, but this is p2" in problems[1]
 
 
 def compared(
@@ -208,7 +208,7 @@ def test_failures_and_errors_at_once_are_both_reported(tmp_path: Path) -> None:
 
 def test_a_case_that_the_baseline_has_and_nobody_played_is_no_pass(tmp_path: Path) -> None:
     decision = compared(tmp_path, [row("a"), row("b")], [row("a")])
-    assert "without a verdict that they have there: 1 case, b" in decision.problems()[0]
+    assert "a verdict in the baseline, but none here: 1 case, b" in decision.problems()[0]
 
 
 def test_a_case_that_is_skipped_now_is_no_pass(tmp_path: Path) -> None:

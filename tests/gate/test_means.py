@@ -98,7 +98,7 @@ def test_no_more_than_three_cases_are_named_the_worst_first() -> None:
 def test_a_rule_without_a_verdict_is_no_pass() -> None:
     found = scored(["nothing"], "values >= 0")
     assert found.exit_code == 3
-    assert "the gate's `values >= 0` has nothing to decide by: no verdict" in found.problems
+    assert "the gate's `values >= 0` could not be decided: no verdict" in found.problems
 
 
 def test_a_trace_that_comes_twice_counts_once() -> None:
@@ -110,7 +110,9 @@ def test_a_trace_that_comes_twice_counts_once() -> None:
 
 
 def test_a_rule_is_about_an_evaluator_that_is_asked_for() -> None:
-    with pytest.raises(InputError, match="`valeus` is not asked for; did you mean `values`"):
+    with pytest.raises(
+        InputError, match="`valeus` is not part of this evaluation; did you mean `values`"
+    ):
         scored(["a=1"], "valeus >= 0.5")
 
 

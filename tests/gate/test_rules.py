@@ -60,8 +60,8 @@ def test_a_mapping_has_all_parts() -> None:
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ("pass_rate by agent >= 1", "`pass_rate` is of cases, not of agents"),
-        ("cost_usd <= 1", "write which figure, such as `cost_usd.mean`"),
+        ("pass_rate by agent >= 1", "`pass_rate` is measured for cases, not for agents"),
+        ("cost_usd <= 1", "name the figure, such as `cost_usd.mean`"),
         ("tool_calls >= 0.9", "an evaluator `tool_calls`, give it a `name` in the config"),
         ("cost_usd.p5x <= 1", "no statistic `p5x`; did you mean"),
         ("values >= 1 (min few)", "is not a rule"),
@@ -115,7 +115,10 @@ def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str
     ("text", "message"),
     [
         ("x < 0.9", "`<` is for alerts"),
-        ("x >= 0.9 over 50", "`over` is for alerts; `(min 50)` is how many it takes"),
+        (
+            "x >= 0.9 over 50",
+            "`over` is for alerts; write `(min 50)` for the number of verdicts needed",
+        ),
     ],
 )
 def test_a_gate_refuses_what_only_an_alert_may_say(text: str, message: str) -> None:

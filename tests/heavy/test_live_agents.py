@@ -138,7 +138,7 @@ def test_a_server_that_is_silent_for_too_long_is_an_error_of_the_case(
 ) -> None:
     (result,) = play(url, "late_desk", case(COURIER, id="slow"), provider={"timeout": 8})
     assert result.status == "error"
-    assert (result.error or "").endswith("bytes, and the time-out ran out (`timeout`)")
+    assert (result.error or "").endswith("bytes, and then timed out (`timeout`)")
     assert result.trace is not None
     (dispatch,) = result.trace.turns[0].dispatches
     assert (dispatch.to_agent, dispatch.status) == ("courier_agent", "unanswered")

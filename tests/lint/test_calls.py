@@ -28,7 +28,7 @@ def test_a_tool_inside_the_model_is_no_call_to_expect(
     (found,) = check(cases)
     assert (found.rule, found.line) == ("internal-tool", line_of(cases, f'"name": "{tool}"') - 1)
     assert f"`{tool}` is expected in case `news`" in found.text
-    assert "take it out, and check the answer" in found.text
+    assert "remove it, and check the answer" in found.text
 
 
 def test_all_formats_of_adk_are_examined(check: Check, tmp_path: Path) -> None:

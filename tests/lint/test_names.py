@@ -26,7 +26,7 @@ def test_a_rubric_metric_without_rubrics(check: Check, tmp_path: Path, criterion
     path = criteria(tmp_path / "test_config.json", criterion)
     (found,) = check(path)
     assert (found.rule, found.line) == ("no-rubrics", line_of(path, QUALITY))
-    assert "nor has a case: ADK evaluates nothing then" in found.text
+    assert "nor has a case: ADK then evaluates nothing" in found.text
 
 
 def test_rubrics_of_the_criterion_or_of_a_case_will_do(check: Check, tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_what_other_cases_give_is_missing_from_this_one(check: Check, tmp_path: 
         case("b", app_name="desk", state={}),
     )
     (found,) = check(cases, agents)
-    assert "`{order}`, and nothing gives it a value in case `b`" in found.text
+    assert "`{order}`, but it has no value in case `b`" in found.text
 
 
 @pytest.mark.parametrize("text", ["{a b}", "{0}", "{x:y}", "{artifact.file}", '{"a": 1}', "{x?}"])

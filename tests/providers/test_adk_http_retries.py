@@ -252,7 +252,7 @@ def test_a_server_that_is_silent_is_an_error_after_the_time_out(adk: AdkServer) 
 def test_silence_in_the_middle_keeps_what_was_seen(adk: AdkServer) -> None:
     adk.always("run_sse", stream(sse(event("Let me see.")), then="hang"))
     error = refused(adk, timeout=1)
-    assert "the answer stopped after 117 bytes, and the time-out ran out" in str(error)
+    assert "the answer stopped after 117 bytes, and then timed out" in str(error)
     assert error.trace is not None
     assert said(error.trace) == ["Let me see."]
     assert error.trace.turns[0].status == "incomplete"

@@ -106,9 +106,9 @@ def test_an_older_file_stays_when_nothing_comes(phoenix: FakeStore, baton: Baton
     [
         (Answer("<html></html>", media="text/html"), "answered an HTML page"),
         (Answer("hello", media="text/plain"), "answered no JSON"),
-        (Answer({"data": [{"name": 1}]}), "something else than expected: Expected `str | null`"),
-        (Answer({"data": "none"}), "something else than expected"),
-        (Answer([1]), "something else than expected"),
+        (Answer({"data": [{"name": 1}]}), "did not answer as expected: Expected `str | null`"),
+        (Answer({"data": "none"}), "did not answer as expected"),
+        (Answer([1]), "did not answer as expected"),
         (Answer("", 302, headers={"Location": "https://sso.test/login?next=x"}), "sso.test/login:"),
     ],
 )

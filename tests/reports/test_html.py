@@ -173,7 +173,7 @@ def test_a_recorded_trace_that_is_gone_is_reported(baton: Baton, tmp_path: Path)
     (tmp_path / "runs.jsonl").unlink()
     page = page_of(baton, folder)
     assert all("trace" not in case for case in page.cases)
-    assert page.cases[0]["untold"] == "it could not be found again where it was read from"
+    assert page.cases[0]["untold"] == "it is no longer where it was read from"
 
 
 def test_a_case_without_a_trace_has_its_error(baton: Baton, tmp_path: Path) -> None:

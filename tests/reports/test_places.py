@@ -39,7 +39,9 @@ def test_a_failure_names_agents_dispatch_and_step(
     assert "step " in text
 
 
-UNCHECKED = "stated and not checked, as no evaluator for it is selected: `response` (`response`)"
+UNCHECKED = (
+    "stated but not checked, because no evaluator for it is selected: `response` (`response`)"
+)
 
 
 @pytest.mark.parametrize("name", [*REPORTS, "html", "json", "terminal"])

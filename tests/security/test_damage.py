@@ -112,7 +112,7 @@ def test_a_row_that_both_files_lack_is_missed(baton: Baton, finished: Path) -> N
     cut("bodies.jsonl", json.loads(lines[-1])["offset"])(finished)
     without_line("index.jsonl", 39)(finished)
     found = reported(baton, finished)
-    assert "40 results were written, 39 can be read" in str(found["problems"])
+    assert "40 results were written, but only 39 can be read" in str(found["problems"])
 
 
 @pytest.mark.parametrize("name", ["index.jsonl", "bodies.jsonl"])

@@ -115,7 +115,7 @@ def test_the_config_is_named_again_or_found_and_trusted(run: Run, tmp_path: Path
     says(folder, target=["baton.yaml"])
     code, err = run("eval", "--resume", folder)
     assert code == 2
-    assert "nobody named this file" in err
+    assert "you did not name this file" in err
     Path("b.broken").unlink()
     code, err = run("eval", "--resume", folder, "--trust", ".", "--force")
     assert code == 0, err

@@ -303,7 +303,7 @@ HOSTILE: dict[str, dict[str, Case]] = {
             "its headers are longer than 100 KiB",
         ),
         "a_bomb_of_gzip": (bomb(1), TOO_LONG),
-        "a_bomb_in_a_bomb": (bomb(3), "packed as `gzip, gzip, gzip`, which was not requested"),
+        "a_bomb_in_a_bomb": (bomb(3), "compressed as `gzip, gzip, gzip`, which was not requested"),
         "ten_gigabytes_announced": (
             forever(HEAD % (b"application/json", b"Content-Length: 10000000000\r\n"), b"x", 0.1),
             TOO_LONG,
@@ -473,7 +473,7 @@ def pulled(folder: Path, store: str, behave: Behaviour, *words: str) -> Ended:
         pytest.param(
             lambda send, _: send(answer(b'{"data": ' + b"[" * 300_000)),
             (),
-            "answered something else than expected",
+            "did not answer as expected",
             id="brackets",
         ),
     ],

@@ -143,7 +143,7 @@ def test_all_that_a_found_config_could_do_is_reported_before_anything_runs(
     outcome = run("eval")
     assert outcome.code == 2, outcome
     assert claim in outcome.err
-    assert "nobody named this file" in outcome.err
+    assert "you did not name this file" in outcome.err
     assert not ran()
     assert not Path("../out.html").exists()
 
@@ -179,7 +179,7 @@ def test_a_memory_that_others_can_write_is_not_believed(run: Run) -> None:
     store().chmod(0o666)
     outcome = run("eval")
     assert (outcome.code, ran()) == (2, False)
-    assert "others can write this file" in outcome.err
+    assert "other users can write to this list" in outcome.err
 
 
 def test_where_trust_cannot_be_remembered_it_holds_once_and_a_note_says_so(

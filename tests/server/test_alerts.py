@@ -449,7 +449,7 @@ def test_an_issue_whose_answer_was_lost_is_found_and_one_that_was_refused_is_ope
         ("http://[fd00:ec2::254]/", ["::/0"], "never connected to"),
         ("http://100.100.100.200/", ["0.0.0.0/0"], "never connected to"),
         ("http://168.63.129.16/", ["0.0.0.0/0"], "never connected to"),
-        ("http://0.0.0.0:9/", ["0.0.0.0/0"], "is the address of no single machine"),
+        ("http://0.0.0.0:9/", ["0.0.0.0/0"], "is not the address of a single machine"),
         ("http://2852039166/", ["0.0.0.0/0"], "never connected to"),
     ],
 )

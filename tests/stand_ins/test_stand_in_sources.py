@@ -288,7 +288,7 @@ def test_an_environment_simulation_of_adk_answers_as_it_says(tmp_path: Path) -> 
         ({"tool_effects": {}, "model_effects": {"*": [{}]}}, "change what models say"),
         ({"tool_simulation_configs": [{"tool_name": "a", "mock_strategy": 1}]}, "mock_strategy"),
         ({"tool_simulation_configs": [{"tool_name": "a"}]}, "needs `injection_configs`"),
-        ({"tools": {}}, "says nothing of tools"),
+        ({"tools": {}}, "does not mention tools"),
     ],
 )
 def test_a_mistake_in_a_file_of_another_tool_is_one_clear_message(

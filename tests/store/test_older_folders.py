@@ -46,7 +46,7 @@ def test_a_trace_that_was_kept_is_still_there() -> None:
 
 def test_what_was_begun_by_0_1_is_not_resumed(tmp_path: Path) -> None:
     shutil.copytree(OLD / "live", tmp_path / "live")
-    with pytest.raises(InputError, match="begun by an older Baton"):
+    with pytest.raises(InputError, match="started by an older version of Baton"):
         keep(tmp_path / "live")
 
 

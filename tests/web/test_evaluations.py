@@ -256,4 +256,4 @@ def test_a_case_of_recorded_traces_shows_what_the_recording_says_now(
     file.write_text(file.read_text().replace("billing_agent", "money_agent"))
     assert "money_agent" in runs(0)
     file.unlink()
-    assert "could not be found again" in runs(0)
+    assert "no longer where it was read from" in runs(0)

@@ -117,12 +117,14 @@ def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
     options = {name for override in dataset.overrides for name in override.options} - names
     texts = []
     if can:
-        texts.append(f"stated and not checked, as no evaluator for it is selected: {_list(can)}")
+        texts.append(
+            f"stated but not checked, because no evaluator for it is selected: {_list(can)}"
+        )
     if cannot:
-        texts.append(f"stated and looked at by no evaluator: {_list(cannot)}")
+        texts.append(f"stated, but no evaluator checks it: {_list(cannot)}")
     if options:
         listed = _list([f"`{name}`" for name in sorted(options)])
-        texts.append(f"cases set options of evaluators that are not asked for: {listed}")
+        texts.append(f"cases set options of evaluators that are not selected: {listed}")
     return texts
 
 
@@ -182,7 +184,7 @@ def choose_evaluators(
     evaluators = requested
     if evaluators is not None and criteria is not None:
         both = f"{option('evaluators')} and {option('criteria')}"
-        raise InputError(f"{both} both say what to score: give one")
+        raise InputError(f"{both} both select what to score: give one of them")
     if evaluators is not None:
         return make(evaluators)
     if criteria is not None and criteria_found:

@@ -262,7 +262,7 @@ class Branching:
                 raise InputError(f"`{branch}` is not a valid branch name")
             real = {**environment, "GIT_DIR": str(self._repository.common)}
             if self._succeeds(real, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"):
-                raise InputError(f"there is a branch `{branch}` already: name another one")
+                raise InputError(f"a branch `{branch}` already exists: choose another name")
             self._run(environment, "read-tree", self.commit)
             for path, data in files.items():
                 old = self.at_head(path)

@@ -83,7 +83,7 @@ def judge_flags(
     """
     if no_cache and cache_only:
         both = f"{option('no_cache')} and {option('cache_only')}"
-        raise InputError(f"{both} exclude one another: give one")
+        raise InputError(f"{both} contradict each other: give one of them")
     if max_cost is not None and not max_cost >= 0:
         raise InputError(f"{option('max_cost')} is in USD, at least 0; got {max_cost:g}")
     if max_judge_calls is not None and max_judge_calls < 0:
@@ -140,7 +140,7 @@ def read_judge(
             else None
         )
         if cache is None and cache_option is not False and cache_option is not None:
-            message = "has to be the path of a file, or `false`: verdicts are not kept"
+            message = "has to be the path of a file, or `false` to keep no verdicts"
             problems.append(document.problem_at(("judge", "cache"), message))
     settings = _check(document, ("judge",), options, None, problems)
     for place, own in _overrides_in(value):
@@ -275,7 +275,7 @@ def _refuse_missing(asking: Iterable[PlannedEvaluator]) -> None:
     if names:
         ask = "asks a judge" if len(names) == 1 else "ask a judge"
         raise InputError(
-            f"{', '.join(names)} {ask}, and no model is configured: write "
+            f"{', '.join(names)} {ask}, but no model is configured: write "
             f"`judge: {{model: {_EXAMPLE}}}` in the config, or give {option('judge', _EXAMPLE)}"
         )
 

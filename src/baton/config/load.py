@@ -221,7 +221,7 @@ def load_found(path: Path, trust: Trust, *, own_code: bool = True) -> Config:
     trust.require(path, config.data, config.claims, f"baton eval {shlex.quote(str(path))}")
     loaded = load_config(path) if config.claims else msgspec.structs.replace(config, own_code=True)
     if loaded.data != config.data:
-        raise InputError(Problem(file=str(path), message="changed while it was read"))
+        raise InputError(Problem(file=str(path), message="has changed while it was being read"))
     return loaded
 
 
@@ -280,7 +280,7 @@ def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) 
         ("concurrency", "parallel_execution"),
     ):
         if getattr(spec, ours) is not None and getattr(agent, theirs) is not None:
-            message = f"says the same as `{ours}`: leave one of them out"
+            message = f"means the same as `{ours}`: leave one of them out"
             problems.append(document.problem_at(("agent", theirs), message))
     workers = agent.max_workers or _JUDGE_LLM_DEFAULT
     concurrency = 1 if agent.parallel_execution is False else workers

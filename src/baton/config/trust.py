@@ -97,7 +97,7 @@ class Trust:
             advice = f"trust its folder ({self._option.format(folder=folder)})"
         raise InputError(
             msgspec.structs.replace(
-                claim, message=f"{claim.message}, but nobody named this file: {advice}"
+                claim, message=f"{claim.message}, but you did not name this file: {advice}"
             )
             for claim in claims
         )
@@ -237,7 +237,7 @@ def _read_store() -> dict[str, str]:
     except OSError:
         return {}  # nothing was trusted yet
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-        message = "others can write this file, which says what is trusted: delete it, or chmod 600"
+        message = "other users can write to this list of trusted files: delete it, or chmod 600"
         raise InputError(Problem(file=str(file), message=message))
     if not stat.S_ISREG(status.st_mode) or status.st_size > _STORE_SIZE:
         message = "is not a file of trusted hashes: delete it"

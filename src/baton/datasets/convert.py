@@ -103,9 +103,9 @@ def _json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="deterministic")
 
 
-UNREAD = "not read, and so not carried to another dialect"
-NO_TURN = "a case needs a user message: it is left out"
-NO_HEAD = "nothing of that kind exists beside the cases"
+UNREAD = "not read, so it cannot be converted to another dialect"
+NO_TURN = "the case is left out, because it has no user message"
+NO_HEAD = "the target format has no place for it beside the cases"
 
 
 class Loss(NamedTuple):

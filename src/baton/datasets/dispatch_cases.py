@@ -72,9 +72,9 @@ class MessageSpec(Part, kw_only=True):
 
     def __post_init__(self) -> None:
         if (self.user is None) == (self.agent is None):
-            raise ValueError("a message is of the `user` or of an `agent`: name one of them")
+            raise ValueError("a message is from the `user` or from an `agent`: name one of them")
         if self.user is not None and (self.said is not None or self.calls):
-            raise ValueError("`said` and `calls` are of an `agent`")
+            raise ValueError("`said` and `calls` belong to an `agent`")
 
 
 class MadeSpec(Part, kw_only=True):
@@ -153,7 +153,7 @@ class DispatchCaseSpec(Part, kw_only=True):
             if written is not None:
                 raise ValueError(f"`{written}` cannot be beside `record`, which holds it already")
             for problem in integrity_problems(self.record):
-                raise ValueError(f"`record` does not hold together: {problem}")
+                raise ValueError(f"`record` is inconsistent: {problem}")
             if self.at not in index_of(self.record).dispatches:
                 raise ValueError(f"`at`: {no_dispatch(self.at, [self.record])}")
             return

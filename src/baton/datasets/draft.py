@@ -11,8 +11,8 @@ from baton.model.trace import SESSION
 from baton.model.views import agent_chain, tool_calls, turn_tree
 
 _HEAD = """\
-# Drafted from a recorded run: what it did, as what is expected. Take out what may differ.
-# Each part is checked when an evaluator for it is asked for; `agent_chain` checks `agents`.
+# Drafted from a recorded run: the case expects what that run did. Remove what may differ.
+# Each part is checked only if an evaluator for it is selected; `agent_chain` checks `agents`.
 """
 _NO_INPUT = "not recorded: write the user's message here"
 

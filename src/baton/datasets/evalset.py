@@ -48,7 +48,7 @@ def eval_case(document: Document, extra_keys: list[ExtraKey]) -> Case:
     wire = document.decode(EvalCase, extra_keys=extra_keys, or_camel=True)
     refuse_misspelt(document, extra_keys)
     if (wire.conversation is None) == (wire.conversation_scenario is None):
-        message = "needs `conversation` or `conversation_scenario`, and not both"
+        message = "needs `conversation` or `conversation_scenario`, but not both"
         raise InputError(document.problem_at((), message))
     turns = _turns(document, ("conversation",), wire.conversation or (), _turn)
     session = wire.session_input
@@ -452,7 +452,7 @@ _REASONS = {
     "turns.response_contains": "only a whole answer can be stated",
     "turns.response_not_contains": "only a whole answer can be stated",
     "turns.structured": "an answer is text, and has no fields",
-    "+turns.agents": "calls of `transfer_to_agent` state the agents as well",
+    "+turns.agents": "calls of `transfer_to_agent` also state the agents",
     "turns.dispatches": "dispatches are not stated, apart from calls of `transfer_to_agent`",
     "turns.tool_calls": "a call of `transfer_to_agent` needs the agent's name",
     "turns.interactions": "what agents say is stated along the chain of agents, and in words",
@@ -467,7 +467,9 @@ ADK = Writer(
     reasons={
         **_REASONS,
         "turns": "a conversation has either turns or a plan for a simulated user",
-        "turns.agents": "agents are stated by who speaks: in one order, and twice in a row is once",
+        "turns.agents": (
+            "agents are stated by who speaks: in one order, and an agent twice in a row counts once"
+        ),
         "turns.tool_calls.agent": (
             "who calls is stated by events only: for all calls of a turn, in the order of its "
             "agents, and without visits"
@@ -535,7 +537,7 @@ JUDGE_LLM = Writer(
         "scenario": "a simulated user is not part of this format: the case is left out",
         "turns.agents": "agents are stated by name, in one order",
         "turns.tool_calls.agent": "who makes a call is not stated",
-        "+turns.tool_calls.arguments": "a call needs arguments: `{}`, which it takes for any",
+        "+turns.tool_calls.arguments": "a call needs arguments: `{}`, which matches any",
         "turns.rubrics": "rubrics are not known",
         "rubrics": "rubrics are not known",
         "final_state": "the state at the end is not stated",

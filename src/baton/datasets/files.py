@@ -448,14 +448,14 @@ def _checked(
         names = sorted({f"`{extra_key.path[-1]}`" for extra_key in extra_keys})
         more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
         shown = ", ".join(names[:_NAMED])
-        notes.append(f"{file}: not read, as Baton does not know them: {shown}{more}")
+        notes.append(f"{file}: ignored, because Baton does not know them: {shown}{more}")
     if scenarios:
         need = "needs" if scenarios == 1 else "need"
         notes.append(f"{file}: {scenarios} of {counted(count, 'case')} {need} a simulated user")
     if known.undecided:
         notes.append(
             f"{file}: `expected_trajectory` of {known.undecided} of {counted(count, 'case')} "
-            "is taken for calls of tools; where these are agents, give their definitions (`agents`)"
+            "is read as tool calls; if these are agents, give their definitions (`agents`)"
         )
     cases = LazyCases(file, count, document, lambda text: parse(text, []), checked)
     return FileCases(file, about.label, head.name or about.label, format_, cases, case_index, notes)

@@ -45,7 +45,7 @@ def choose(
         if not filters:
             listed = ", ".join(dataset.ids[:5]) + (", ..." if len(dataset) > 5 else "")
             hint = f"ids are {listed}"
-        raise InputError(f"no case of {len(dataset)} meets {names}; {hint}")
+        raise InputError(f"none of {len(dataset)} cases matches {names}; {hint}")
     return dataset.subset(places[:limit])
 
 
@@ -155,7 +155,7 @@ def matching(expression: str) -> Keep:
 
     keep = either(0)
     if place < len(tokens):
-        raise wrong(f"`{tokens[place].text}` is not expected there")
+        raise wrong(f"unexpected `{tokens[place].text}`")
     return keep
 
 

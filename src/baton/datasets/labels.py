@@ -111,7 +111,7 @@ def read_labels(path: Path) -> list[Label]:
             problems.append(
                 label.problem(
                     f"`{label.what}` is labelled {label.said}{who}, and {earlier.said} on line "
-                    f"{earlier.where.line}: take one of them out"
+                    f"{earlier.where.line}: remove one of them"
                 )
             )
     if problems:
@@ -159,7 +159,9 @@ def of_rubric(labels: Iterable[Label], names: Iterable[str]) -> list[Label]:
     there = list(labels)
     chosen = [label for label in there if label.rubric in wanted]
     if not chosen:
-        hint = suggestion(wanted[0], {label.rubric for label in there}) or "there is none at all"
+        hint = (
+            suggestion(wanted[0], {label.rubric for label in there}) or "there are no labels at all"
+        )
         raise InputError(f"no label of `{wanted[0]}`; {hint}")
     return chosen
 

@@ -97,8 +97,8 @@ class Expectations(Own, kw_only=True):
     def __post_init__(self) -> None:
         if self.agents == []:
             raise ValueError(
-                "`agents: []` can't be: an agent always runs; "
-                "for no dispatch write `dispatches: []`"
+                "`agents: []` is not possible: an agent always runs; for no dispatch write "
+                "`dispatches: []`"
             )
         for stage in self.agents or ():
             _stage(stage)
@@ -144,7 +144,9 @@ class CaseSpec(Expectations, kw_only=True):
         if self.turns is None and self.input is None:
             raise ValueError("a case needs `input`, or `turns` that have one each")
         if self.turns is not None and stated:
-            raise ValueError(f"`{stated[0]}` belongs into one of the `turns`, as the case has them")
+            raise ValueError(
+                f"`{stated[0]}` belongs in one of the `turns`, because the case has `turns`"
+            )
         if self.turns == []:
             raise ValueError("`turns` is empty; a case needs at least one user message")
 
@@ -178,7 +180,10 @@ def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
 def to_case(spec: CaseSpec, stand_ins: StandIns | None = None) -> Case:
     """Spell a case out; ``stand_ins`` are those of its file."""
     if spec.stand_ins is not None and spec.stand_ins.from_ is not None:
-        raise InputError("`from` of `stand_ins:` names a file beside one of cases: there is none")
+        raise InputError(
+            "`from` of `stand_ins:` names a file beside the file of cases, but these cases have "
+            "no file"
+        )
     moment = None if spec.dispatch is None else read_dispatch(spec.dispatch)
     single = spec.turns is None
     turns = spec.turns or [

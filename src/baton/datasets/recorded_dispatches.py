@@ -58,7 +58,7 @@ def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
     """Return the message that traces have no dispatch with this id, with similar ids."""
     ids = [d.id for trace in traces for turn in trace.turns for d in turn.dispatches]
     if not ids:
-        return f"no dispatch `{dispatch_id}`: the recording has no dispatch at all"
+        return f"no dispatch `{dispatch_id}`: the recording has no dispatches"
     near = nearest(dispatch_id, ids, 1)
     more = f" and {len(ids) - 10} more" if len(ids) > 10 else ""
     hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(ids[:10])}{more}"

@@ -64,7 +64,7 @@ def _read(file: Path) -> StandIns:
         return simulation(document.decode(EnvironmentSimulation))
     raise InputError(
         document.problem(
-            "says nothing of tools: it has neither `tool_effects` (chaos of Strands) nor "
+            "does not mention tools: it has neither `tool_effects` (chaos of Strands) nor "
             "`tool_simulation_configs` (environment simulation of ADK)"
         )
     )

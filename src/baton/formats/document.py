@@ -363,7 +363,9 @@ class _LargeFile:
     def read(self, start: int, length: int) -> bytes:
         """Read some bytes of the text; raises InputError when the file has changed."""
         if self._now() != self._state:
-            raise InputError(Problem(file=self._file, message="was changed while it was read"))
+            raise InputError(
+                Problem(file=self._file, message="has changed while it was being read")
+            )
         return os.pread(self._stream.fileno(), length, self._before + start)
 
     def holds(self, data: bytes) -> bool:

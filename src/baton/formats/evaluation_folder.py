@@ -383,13 +383,13 @@ class OpenedFolder:
             if self.rows_read != contents.rows:
                 self._fault(
                     f"{INDEX}: {counted(contents.rows, 'result')} were written, "
-                    f"{self.rows_read:,} can be read"
+                    f"but only {self.rows_read:,} can be read"
                 )
             if size != contents.bytes:
                 self._fault(f"{BODIES}: {contents.bytes:,} bytes were written, {size:,} remain")
             if not self._hurt and self.digest.hexdigest() != contents.sha256:
                 self._name_changed(bodies)
-                self._fault(f"{INDEX}: was changed since it was written")
+                self._fault(f"{INDEX}: has changed since it was written")
         if self._replaced:
             self._counts = Counter(row.status for row in self.rows())
         stated = {status: count for status, count in header.cases.items() if count}
@@ -429,7 +429,7 @@ class OpenedFolder:
         names = ", ".join(lost[:_NAMED])
         more = f" and {len(lost) - _NAMED:,} more" if len(lost) > _NAMED else ""
         messages = [f"damaged: {each}" for each in self.damage]
-        messages.append(f"lost: {names}{more}" if lost else "which cases are lost is not known")
+        messages.append(f"lost: {names}{more}" if lost else "the lost cases are not known")
         return messages
 
     def refuse_damage(self) -> None:
@@ -443,7 +443,7 @@ def _wrong(row: IndexRow, end: int, size: int, bodies: BinaryIO | None) -> str |
     if row.offset < end:
         return f"the body at {row.offset} overlaps the one before"
     if row.end > size:
-        return f"the body is not there in full: {BODIES} has {size:,} bytes"
+        return f"the body is incomplete: {BODIES} has {size:,} bytes"
     if bodies is None:
         return None
     if bodies.tell() != row.offset:
@@ -452,7 +452,7 @@ def _wrong(row: IndexRow, end: int, size: int, bodies: BinaryIO | None) -> str |
     if not text.endswith(b"\n") or text.find(b"\n") != row.length:
         return "the body does not end where the index says"
     if row.crc32 is not None and zlib.crc32(text[:-1]) != row.crc32:
-        return "the body was changed since it was written"
+        return "the body has changed since it was written"
     return None
 
 
@@ -482,14 +482,16 @@ def read_header(folder: Path, type_: type[H]) -> H:
         with open_regular(file) as stream:
             header = msgspec.json.decode(stream.read(), type=type_)
     except (FileNotFoundError, NotADirectoryError):
-        message = f"no evaluation: such a folder has an {HEADER}"
+        message = f"not an evaluation: an evaluation folder has an {HEADER}"
         raise InputError(Problem(file=str(folder), message=message)) from None
     except msgspec.ValidationError as error:
         raise InputError(Problem(file=str(file), message=str(error))) from None
     except _BROKEN as error:
-        raise _damaged(file, f"is damaged or no header of an evaluation: {error}") from None
+        raise _damaged(
+            file, f"is damaged, or is not the header of an evaluation: {error}"
+        ) from None
     if header.version > VERSION:
-        message = f"was written by a newer Baton (version {header.version} of the files)"
+        message = f"was written by a newer version of Baton (file version {header.version})"
         raise InputError(Problem(file=str(file), message=message))
     return header
 

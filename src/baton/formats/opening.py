@@ -299,7 +299,7 @@ def _opened(file: _File) -> BinaryIO:
             raise InputError(_problem(file, "is a folder; a file is needed here"))
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             what = "a socket" if stat.S_ISSOCK(mode) else "a device"
-            raise InputError(_problem(file, f"is {what}; only files and pipes are read"))
+            raise InputError(_problem(file, f"is {what}; Baton reads only files and pipes"))
         return os.fdopen(descriptor, "rb", _BUFFER)
     except BaseException:
         os.close(descriptor)

@@ -223,10 +223,10 @@ def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path | str]) ->
     for output in outputs:
         place = output.resolve()
         if place in read:
-            message = "is read here, and would be written over: name another file"
+            message = "is an input, and would be overwritten: name another file"
             raise InputError(Problem(file=str(output), message=message))
         if place in written and not is_device(place):
-            raise InputError(Problem(file=str(output), message="is to be written twice"))
+            raise InputError(Problem(file=str(output), message="would be written twice"))
         written.add(place)
 
 

@@ -82,7 +82,7 @@ def rewrite(file: str, text: str, new: Any) -> str:
     except InputError:
         pass  # reported below: the user's text is not at fault
     message = (
-        "is written in a way that this change cannot be put into; change it in an editor, or "
+        "is written in a way that cannot be changed automatically; change it in an editor, or "
         "save under another name"
     )
     raise InputError(Problem(file=file, message=message))

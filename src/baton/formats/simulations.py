@@ -90,8 +90,8 @@ class ToolSimulation(Wire, kw_only=True):
             each.match_args for each in self.injection_configs
         ):
             raise ValueError(
-                "an `injection_probability` below 1 beside `match_args`: which calls it happens to "
-                "cannot be known beforehand; leave one of them out"
+                "an `injection_probability` below 1 beside `match_args`: it cannot be known "
+                "beforehand which calls it applies to; leave one of them out"
             )
 
     @property

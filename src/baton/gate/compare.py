@@ -163,8 +163,8 @@ def needed(one: AxisChange) -> str:
     if one.cases_needed is not None and one.cases_needed > have:
         ways.append(f"{one.cases_needed - have} more cases")
     if ways:
-        return f"{' or '.join(ways)} would tell"
-    return "more cases would tell; how many is not known from these"
+        return f"{' or '.join(ways)} would decide it"
+    return "more cases would decide it; these do not show how many"
 
 
 def p_text(p: float) -> str:

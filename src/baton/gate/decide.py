@@ -65,7 +65,7 @@ def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iter
         if isinstance(wanted, str):
             actual = provenance.hash_of(name)
             if actual != wanted:
-                yield f"{name}: they are for {wanted}, this is {actual or 'not known'}"
+                yield f"{name}: they are for {wanted}, but this is {actual or 'unknown'}"
         elif wanted is not None:
             hashes: Mapping[str, str] = getattr(provenance, name)
             for agent, version in wanted.items():

@@ -149,7 +149,7 @@ class OfCounter:
         rule, known = self.rule, len(self._values)
         if not known or self._unknown:
             reason = (
-                f"it is not known of {self._unknown} of {counted(known + self._unknown, 'case')}"
+                f"it is unknown for {self._unknown} of {counted(known + self._unknown, 'case')}"
             )
             return [_result_of(rule, "error", None, known, reason=reason)]
         values = sorted(self._values)
@@ -164,7 +164,7 @@ class OfCounter:
             figure = values[-1] if self._statistic == "max" else values[0]
         result = _by_limit(rule, figure, known, "cases", self._worst)
         if self._bounds and result.status == "passed" and rule.sign != ">=":
-            reason = f"it is known in part only of {self._bounds} of {counted(known, 'case')}"
+            reason = f"only a part of it is known for {self._bounds} of {counted(known, 'case')}"
             return [_result_of(rule, "error", result.mean, known, reason=reason)]
         if result.status == "failed":
             cases = "case" if known == 1 else "cases"
@@ -176,7 +176,7 @@ def _by_limit(
     rule: GateRule, value: float, count: int, of: str, worst: Sequence[Low]
 ) -> GateResult:
     if count < rule.least:
-        reason = f"{counted(count, of.removesuffix('s'))}, and it takes {rule.least} to tell"
+        reason = f"{counted(count, of.removesuffix('s'))}, but at least {rule.least} are needed"
         return _result_of(rule, "unclear", value, count, reason=reason)
     if rule.met_by(value):
         return _result_of(rule, "passed", value, count)

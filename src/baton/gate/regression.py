@@ -47,11 +47,11 @@ class NoRegression:
         rule = f"no regression from {regression.baseline}"
         problem = ""
         if compared.refused:
-            problem = f"they do not compare: {'; '.join(map(str, compared.refused))}"
+            problem = f"they cannot be compared: {'; '.join(map(str, compared.refused))}"
         elif compared.missing:
-            problem = f"without a verdict that they have there: {missing_line(compared)}"
+            problem = f"a verdict in the baseline, but none here: {missing_line(compared)}"
         elif not compared.comparison.axes:
-            problem = "they share no case with a verdict"
+            problem = "no case has a verdict in both"
         if problem:
             yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
             if compared.refused:

@@ -210,7 +210,7 @@ def named(gate: Gate, names: Mapping[str, str]) -> Gate:
     problems = [
         Problem(
             path="gate",
-            message=f"`{rule.text}`: `{rule.evaluator}` is not asked for; "
+            message=f"`{rule.text}`: `{rule.evaluator}` is not part of this evaluation; "
             f"{suggestion(rule.evaluator, known)}",
         )
         for rule in gate.rules
@@ -239,7 +239,8 @@ def _read(text: str) -> GateRule:
         raise ValueError(f"`{text}` is not a rule: {_EXAMPLE}; `{rule.sign}` is for alerts")
     if rule.over is not None:
         raise ValueError(
-            f"`{text}`: `over` is for alerts; `(min {rule.over})` is how many it takes"
+            f"`{text}`: `over` is for alerts; write `(min {rule.over})` for the "
+            "number of verdicts needed"
         )
     return rule
 
@@ -316,7 +317,7 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
     if name in COUNTERS:
         if not dot:
             raise ValueError(
-                f"`{text}`: write which figure, such as `{name}.mean` or `{name}.p95`; if the rule "
+                f"`{text}`: name the figure, such as `{name}.mean` or `{name}.p95`; if the rule "
                 f"is for an evaluator `{name}`, give it a `name` in the config, and write that"
             )
         if statistic not in STATISTICS and percentile(statistic) is None:
@@ -326,7 +327,7 @@ def _rule(text: str, measure: str, limit: float, **more: Any) -> GateRule:
     if measure in CASES and not 0 <= limit <= 1:
         raise ValueError(f"`{text}`: `{measure}` is a share from 0 to 1, such as 0.95")
     if rule.by_agent and not rule.of_evaluator:
-        raise ValueError(f"`{text}`: `{measure}` is of cases, not of agents")
+        raise ValueError(f"`{text}`: `{measure}` is measured for cases, not for agents")
     return rule
 
 
@@ -350,7 +351,7 @@ class Decision(msgspec.Struct, frozen=True):
         return [
             f"the gate's thresholds are for another version: {result.reason}"
             if result.rule == BOUND
-            else f"the gate's `{result.rule}` has nothing to decide by: {result.reason}"
+            else f"the gate's `{result.rule}` could not be decided: {result.reason}"
             for result in self.results
             if result.status == "error"
         ]

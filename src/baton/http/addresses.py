@@ -58,9 +58,9 @@ def refusal(address: Address, private: Sequence[Network] = ()) -> str | None:
     """
     real = _real(address)
     if any(real in each for each in METADATA) or real.is_link_local:
-        return "is an address of this link or of a cloud's metadata, which is never connected to"
+        return "is a link-local or cloud metadata address, and Baton never connects to those"
     if real.is_multicast or real.is_unspecified:
-        return "is the address of no single machine"
+        return "is not the address of a single machine"
     if any(real in each for each in private):
         return None
     if not real.is_global:

@@ -175,7 +175,9 @@ def unpacker(encoding: str) -> Callable[[bytes], Iterator[bytes]]:
     if not names:
         return lambda piece: iter((piece,))
     if names not in (["gzip"], ["x-gzip"], ["deflate"]):
-        raise LimitReached(f"the answer is packed as `{encoding[:60]}`, which was not requested")
+        raise LimitReached(
+            f"the answer is compressed as `{encoding[:60]}`, which was not requested"
+        )
     return _inflate("gzip" in names[0])
 
 

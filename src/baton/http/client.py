@@ -47,7 +47,7 @@ _NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, htt
 
 
 class BodyCancelled(asyncio.CancelledError):
-    """Reading an answer was cancelled; ``body`` is what had come."""
+    """Reading an answer was cancelled; ``body`` is the part that had arrived."""
 
     def __init__(self, body: Body) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class Request(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The address as errors tell it: what follows ``?`` may be a key."""
+        """The address for error messages; the query is left out, as it may hold a key."""
         return self.url.partition("?")[0]
 
 
@@ -430,7 +430,7 @@ class Client:
             return NoAnswer("tls" if tls else "unreachable", reason)
         silent = isinstance(error, httpx2.TimeoutException)
         if response is not None and silent:
-            reason = f"the answer stopped after {received} bytes, and the time-out ran out"
+            reason = f"the answer stopped after {received} bytes, and then timed out"
             return NoAnswer("silent", limits.describe(reason, "timeout"))
         if response is not None:
             return NoAnswer("broken", f"the answer was truncated after {received} bytes: {name}")

@@ -12,7 +12,9 @@ from baton.model import InputError, Problem
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
-NO_HEADER_VALUE = "holds a line break, an outer space or a letter beyond ASCII"
+NO_HEADER_VALUE = (
+    "contains a line break, a space at its start or end, or a character that is not ASCII"
+)
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,14 +70,14 @@ class QuickClient:
         """Send JSON and return the answer.
 
         Args:
-            path: what follows the address.
+            path: appended to the address.
             content: the JSON.
             repeatable: it is safe to send it again, which is done if the server closed a kept
                 connection.
 
         Raises:
-            NoAnswer: no connection, no answer in time, or a too long one.
-            Refused: the server answered with a status that is no success.
+            NoAnswer: no connection, no answer in time, or one that is too long.
+            Refused: the server answered with an unsuccessful status.
         """
         shown = f"{self._url}{path}".partition("?")[0]
         end = time.monotonic() + self._seconds
@@ -137,7 +137,7 @@ class QuickClient:
         return NoAnswer("broken", f"{shown}: {reason}")
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the open connections."""
         with self._lock:
             free, self._free = self._free, []
             if self._process == os.getpid():
@@ -215,7 +215,7 @@ class _Reads(io.RawIOBase):
         return True
 
     def readinto(self, into: Any) -> int:
-        """Read what comes."""
+        """Read the bytes that are there."""
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError

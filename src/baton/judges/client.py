@@ -65,7 +65,7 @@ class JudgeClient(Protocol):
         """
 
     async def close(self) -> None:
-        """Close what is open; the client is not used after that."""
+        """Close all connections; the client is not used after that."""
 
 
 class LlmClient:
@@ -153,7 +153,7 @@ def _messages(prompt: Prompt) -> list[ModelMessage]:
 
 
 def call_error(error: Exception, endpoint: Endpoint) -> CallError:
-    """Return the kind of an exception of the library, and whether to retry."""
+    """Return the kind of an exception from the library, and whether to retry."""
     from pydantic_ai import exceptions as known
 
     reached = _limit_reached(error)

@@ -199,7 +199,7 @@ def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
     provider, colon, name = endpoint.model.partition(":")
     if not colon or not name:
         wanted = "write PROVIDER:NAME, such as `openai:gpt-4o-mini`"
-        yield Problem(path=at, message=f"`{endpoint.model}` does not say whose it is: {wanted}")
+        yield Problem(path=at, message=f"`{endpoint.model}` does not name its provider: {wanted}")
     elif provider not in PROVIDERS:
         hint = suggestion(provider, PROVIDERS)
         yield Problem(path=at, message=f"there is no provider `{provider}`: {hint}")

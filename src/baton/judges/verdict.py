@@ -44,7 +44,7 @@ def faults(value: Any, schema: Mapping[str, Any], path: str = "the answer") -> I
     if "const" in schema and not _among(value, [schema["const"]]):
         yield f"{path} has to be {schema['const']!r}"
     if "anyOf" in schema and all(any(faults(value, part)) for part in schema["anyOf"]):
-        yield f"{path} is none of the kinds it may be"
+        yield f"{path} matches none of the allowed schemas"
     if isinstance(value, dict):
         yield from _object_faults(value, schema, path)
     elif isinstance(value, list):
@@ -68,7 +68,7 @@ def _object_faults(value: dict[str, Any], schema: Mapping[str, Any], path: str) 
         if name in properties:
             yield from faults(item, properties[name], f"`{name}` of {path}")
         elif more is False:
-            yield f"{path} has a property that was not asked for"
+            yield f"{path} has a property that is not in the schema"
         elif isinstance(more, Mapping):
             yield from faults(item, more, f"a property of {path}")
 

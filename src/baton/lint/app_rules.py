@@ -28,8 +28,8 @@ def function_agents(scope: Scope) -> Iterator[LintWarning]:
                     file=agent.file,
                     line=child.line,
                     rule=FUNCTION_AGENT,
-                    what=f"`{child.name}` among the sub-agents of {_of(agent)} is a function, and "
-                    "no agent: ADK refuses it",
+                    what=f"`{child.name}` among the sub-agents of {_of(agent)} is a function, not "
+                    "an agent: ADK refuses it",
                     remedy=f"call it: `{child.name}()`",
                 )
 
@@ -58,7 +58,7 @@ def second_parents(scope: Scope) -> Iterator[LintWarning]:
                         line=child.line,
                         rule=SECOND_PARENT,
                         what=f"`{child.name}` is a sub-agent twice, here of {_of(agent)}: ADK "
-                        "breaks off, as it has a parent already",
+                        "raises an error, because it already has a parent",
                         remedy="make one for each parent, in a function that is called for each",
                     )
                 seen.add(child.name)
@@ -67,7 +67,7 @@ def second_parents(scope: Scope) -> Iterator[LintWarning]:
 SEARCH_METRIC = "search-metric"
 
 
-# What goes wrong: the root agent has `google_search`, and `tool_trajectory_avg_score` is asked for.
+# What goes wrong: the root agent has `google_search`, and `tool_trajectory_avg_score` is requested.
 # The search happens inside the model, so the trajectory never shows whether the agent searched.
 def search_metrics(scope: Scope) -> Iterator[LintWarning]:
     """Warn of ADK's metric of trajectories for agents with tools that run inside the model."""
@@ -116,7 +116,8 @@ def thinking_models(scope: Scope) -> Iterator[LintWarning]:
                         rule=THINKING,
                         what=f"the model of {_of(agent)} thinks, and may skip `{tools[0]}`, which "
                         f"case `{case.id}` ({written.file}) expects",
-                        remedy='set `tool_config` with `mode="ANY"`, or take a model without it',
+                        remedy='set `tool_config` with `mode="ANY"`, or use a model that does not '
+                        "think",
                     )
 
 
@@ -150,8 +151,8 @@ def unknown_agents(scope: Scope) -> Iterator[LintWarning]:
                             file=file.file,
                             line=written.agents_line(place),
                             rule=UNKNOWN_AGENT,
-                            what=f"case `{case.id}` names the agent `{name}`, and `{app.name}` has "
-                            "none of this name",
+                            what=f"case `{case.id}` names the agent `{name}`, but `{app.name}` "
+                            "has no agent of that name",
                             remedy=suggestion(name, sorted(names)),
                         )
 
@@ -183,7 +184,7 @@ def unknown_tools(scope: Scope) -> Iterator[LintWarning]:
                         file=file.file,
                         line=call.line,
                         rule=UNKNOWN_TOOL,
-                        what=f"case `{case.id}` expects `{call.name}`, and no agent of "
+                        what=f"case `{case.id}` expects `{call.name}`, but no agent of "
                         f"`{app.name}` has such a tool",
                         remedy=suggestion(call.name, sorted(tools)),
                     )

@@ -54,8 +54,8 @@ def bare_turns(scope: Scope) -> Iterator[LintWarning]:
                     file=file.file,
                     line=written.turn_line(bare[0] - 1),
                     rule=BARE_TURN,
-                    what=f"{turns} of case `{case.id}` without `tool_uses`, and others "
-                    "have them: under EXACT matching a call there fails the turn",
+                    what=f"{turns} of case `{case.id}` without `tool_uses`, while others have "
+                    "them: under EXACT matching a call there fails the turn",
                     remedy="state its calls, `[]` for none, or set `match_type` to IN_ORDER",
                 )
 
@@ -87,9 +87,9 @@ def _internal_tools_in(file: CaseFile, functions: frozenset[str]) -> Iterator[Li
                         file=file.file,
                         line=call.line,
                         rule=INTERNAL_TOOL,
-                        what=f"`{call.name}` is expected in case `{case.id}`, and "
+                        what=f"`{call.name}` is expected in case `{case.id}`, but "
                         f"{MODEL_TOOLS[call.name]} happens inside the model: no call is recorded",
-                        remedy="take it out, and check the answer instead",
+                        remedy="remove it, and check the answer instead",
                     )
 
 
@@ -108,7 +108,7 @@ _TYPES = {
 
 
 def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
-    """Warn of a rubric metric without rubrics of its own, or of its type in any case."""
+    """Warn of a rubric metric that has no rubrics, and no case has rubrics of its type."""
     for file in scope.criteria:
         value = file.document.value()
         top = value if isinstance(value, dict) else {}
@@ -125,7 +125,7 @@ def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
                         file=file.document.file,
                         line=file.document.line((str(key), name)),
                         rule=NO_RUBRICS,
-                        what=f"`{name}` has no `rubrics`{in_cases}: ADK evaluates nothing then",
+                        what=f"`{name}` has no `rubrics`{in_cases}: ADK then evaluates nothing",
                         remedy="write it as an object with `threshold` and `rubrics`",
                     )
 
@@ -290,7 +290,7 @@ def app_names(scope: Scope) -> Iterator[LintWarning]:
                 line=app.declared.line,
                 rule=APP_NAME,
                 what=f"the app is named `{app.declared.name}` and its folder `{app.name}`: some "
-                "versions of ADK find no session then",
+                "versions of ADK then find no session",
                 remedy=f'write `name="{app.name}"`',
             )
 
@@ -361,7 +361,7 @@ def _odd_ones(key: str, places: list[_Seen]) -> Iterator[LintWarning]:
     # warning says so.
     usual = max(dict.fromkeys(kinds), key=kinds.count)
     tied = [kinds.count(kind) for kind in set(kinds)].count(kinds.count(usual)) > 1
-    remedy = "write in both what the tools expect" if tied else f"write {usual}"
+    remedy = "use the type that the tools expect in both" if tied else f"write {usual}"
     if len(set(kinds)) > 1:
         first = next(one for one in places if one.kind == usual)
         for one in places:
@@ -377,7 +377,7 @@ def _state_types_warning(one: _Seen, key: str, other: str, remedy: str) -> LintW
         line=one.line,
         rule=STATE_TYPE,
         what=f"state `{key}` of case `{one.case}` is {one.kind}, and {other}: "
-        "tools that work with the one break on the other",
+        "a tool that works with one fails with the other",
         remedy=remedy,
     )
 
@@ -499,8 +499,8 @@ def _warning(file: CaseFile, lack: _Lack, name: str, agent: str, unless: str) ->
         file=file.file,
         line=lack.line,
         rule=INSTRUCTION_VARIABLE,
-        what=f"the instruction of {agent} has `{{{name}}}`, and nothing gives it a value in case "
-        f"`{lack.case}`{more}{unless}: ADK breaks off with `Context variable not found`",
+        what=f"the instruction of {agent} has `{{{name}}}`, but it has no value in case "
+        f"`{lack.case}`{more}{unless}: ADK fails with `Context variable not found`",
         remedy=f"add it to `state`, set it in a `before_agent_callback`, or write `{{{name}?}}`",
     )
 

@@ -146,7 +146,7 @@ class Store:
         try:
             return msgspec.json.decode(body.data, type=type)
         except msgspec.ValidationError as error:
-            message = f"{self.url}{path} answered something else than expected: {error}"
+            message = f"{self.url}{path} did not answer as expected: {error}"
             raise PullError(message) from None
         except NOT_JSON:
             kind = "an HTML page" if "html" in body.media or is_html(body.data) else "no JSON"
@@ -189,7 +189,7 @@ class Store:
             pages.add(seen)
             if stale >= _STALE:
                 reason = f"{_STALE} pages in a row brought nothing new"
-                raise PullError(f"{self.url}{path}: {reason}, and there is always another one")
+                raise PullError(f"{self.url}{path}: {reason}, and always names another page")
         problem = self.limits.describe(f"there are more than {self.max_pages:,} pages", "max_pages")
         raise PullError(f"{self.url}{path}: {problem}, or ask for a shorter time range")
 

@@ -217,7 +217,7 @@ class StoredEvaluation:
         text = bodies.read(row.length)
         try:
             if row.crc32 is not None and zlib.crc32(text) != row.crc32:
-                raise msgspec.DecodeError("it was changed since it was written")
+                raise msgspec.DecodeError("it has changed since it was written")
             if self._redaction.may_hold(text):
                 text = _ENCODER.encode(self._redaction.value(msgspec.json.decode(text)))
             return read_body(text, self.header.version)
@@ -375,7 +375,7 @@ def evaluation_traces(
     wanted = [] if evaluation.traces else evaluation.header.traces
     gone = [path for path in wanted if str(Path(path)) not in names]
     if gone:
-        message = f"`{place_of(evaluation.folder)}` was made from this, which no longer exists"
+        message = f"`{place_of(evaluation.folder)}` was made from this path, which no longer exists"
         raise InputError(Problem(file=path, message=message) for path in gone)
     yield from iter_traces(recordings.paths, agents=agents, redact=evaluation.header.redaction)
 
@@ -408,7 +408,7 @@ class _RecordedAgain:
         self._close = weakref.finalize(self, self._file.close)
         self._has_cases = bool(evaluation.header.dataset)
         self._were_named = bool(evaluation.traces)
-        self._why = "it could not be found again where it was read from"
+        self._why = "it is no longer where it was read from"
         if evaluation.header.traces:
             from baton.readers import iter_traces  # needed only for traces, and slow to import
 

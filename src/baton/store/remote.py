@@ -130,7 +130,7 @@ def _fetch(address: str) -> Path:
             with system.open(_within(root, HEADER), "rb") as stream:
                 left = copy_bounded(stream, text, f"{shown_address(address)}/{HEADER}", left)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            message = f"no evaluation: at such an address there is an {HEADER}"
+            message = f"no evaluation: the address of one has an {HEADER}"
             raise InputError(Problem(file=shown_address(address), message=message)) from None
     header = text.getvalue()
     kept = _COPIES.by_address.get(address)
@@ -221,7 +221,7 @@ def _put(folder: Path, address: str) -> None:
         if _same(system, header, folder / HEADER, whole=True):
             return
         if not _same(system, _within(root, INDEX), folder / INDEX, whole=False):
-            message = f"{shown_address(address)}: another evaluation is there"
+            message = f"{shown_address(address)}: another evaluation has this address"
             raise NotUploaded(message)
         system.rm_file(header)
     system.makedirs(root, exist_ok=True)

@@ -356,14 +356,14 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
         message = f"the evaluation cannot be stored here: {error.strerror}"
         message += f"; name another {option('out')}"
         raise InputError(Problem(file=str(root), message=message)) from None
-    raise InputError(Problem(file=str(root), message="too many evaluations of this second"))
+    raise InputError(Problem(file=str(root), message="too many evaluations started in this second"))
 
 
 def _iso(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
-IN_USE = "another process writes this evaluation: wait for its end, or end it"
+IN_USE = "another process is writing this evaluation: wait until it ends, or stop it"
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -403,7 +403,7 @@ def keep(folder: Path) -> Kept:
     """
     header = read_header(folder, Header)
     if header.version != VERSION:
-        message = "was begun by an older Baton: it can be read, but not resumed"
+        message = "was started by an older version of Baton: it can be read, but not resumed"
         raise InputError(Problem(file=str(folder), message=message))
     try:
         with (

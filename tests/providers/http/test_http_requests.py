@@ -143,7 +143,7 @@ def test_headers_are_sent_with_their_placeholders_filled(endpoint: Endpoint) -> 
 def test_a_value_that_no_header_can_hold_is_not_sent(endpoint: Endpoint) -> None:
     case = case_of("hi", state={"tenant": "a\r\nX-Admin: yes"})
     error = refused(endpoint, case, headers={"X-Tenant": "{state.tenant}"})
-    assert "the header `X-Tenant` holds a line break" in str(error)
+    assert "the header `X-Tenant` contains a line break" in str(error)
     assert not endpoint.requests
 
 
@@ -192,7 +192,7 @@ def test_a_trace_context_goes_out_and_its_id_is_kept(endpoint: Endpoint) -> None
         ({"tools": {"path": "$.t[*]", "name": "n"}}, "tools.name: `n` is not a JSONPath"),
         ({"url": "ftp://x/y"}, "url: `ftp://x/y` is not a valid address"),
         ({"url": "http://{input}/y"}, "url: placeholders are only allowed after the host"),
-        ({"headers": {"A b": "c"}}, "headers: `A b` holds a line break"),
+        ({"headers": {"A b": "c"}}, "headers: `A b` contains a line break"),
         ({"headers": {"Traceparent": "c"}, "traceparent": True}, "is already sent: state only one"),
         ({"headers": {"X": "{input}"}}, "headers: `X`: `{input}` cannot be in a header"),
         ({"stream": "ws"}, "stream"),

@@ -71,7 +71,7 @@ def test_a_cut_stream_is_an_error_with_what_was_seen(endpoint: Endpoint) -> None
 def test_a_silent_stream_is_an_error_with_what_was_seen(endpoint: Endpoint) -> None:
     endpoint.answers(stream(frames({"delta": "so "}), then="hang"))
     error = refused(endpoint, case_of("hi"), **TOKENS, timeout=1)
-    assert "and the time-out ran out" in str(error)
+    assert "and then timed out" in str(error)
     assert error.trace is not None
     assert said(error.trace) == ["so "]
 

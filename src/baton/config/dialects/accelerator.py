@@ -59,7 +59,7 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
         notes.append(f"not read, as they are about the accelerator itself: {names}")
         rest = {name: item for name, item in rest.items() if name not in theirs}
     if "pass_rule" in rest:
-        message = f"`{key}` says when a case passes as well: leave one of them out"
+        message = f"`{key}` also decides when a case passes: leave one of them out"
         raise InputError(document.problem_at(("pass_rule",), message))
     rest = _with_rubrics(rest, section.default_rubrics, notes)
     models = {label: strands_model(name) for label, name in section.supported_models.items()}
@@ -72,8 +72,8 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
         else:
             rest["judge"] = {"model": model}
             notes.append(
-                f"judges are `{label}` (`{model}`), the first of `supportedModels`; `judge:` says "
-                "another, by its label, too"
+                f"judges are `{label}` (`{model}`), the first of `supportedModels`; `judge:` can "
+                "name another, also by its label"
             )
     problems: list[Problem] = []
     for name in ("judge", "evaluators"):
@@ -168,7 +168,7 @@ def _with_rubrics(
     if not rubrics or not isinstance(listed, list):
         if rubrics:
             names = ", ".join(f"`{name}`" for name in rubrics)
-            notes.append(f"default rubrics are for evaluators that are asked for: {names}")
+            notes.append(f"default rubrics apply only to requested evaluators: {names}")
         return value
     return {**value, "evaluators": [_filled(one, rubrics) for one in listed]}
 

@@ -195,7 +195,7 @@ def sent_criteria(name: str, data: bytes) -> bytes:
     """
     criteria = _read(Path(name), own_code=False, data=data)
     refused = [
-        msgspec.structs.replace(each, message=f"{each.message}: not here, where it was sent to")
+        msgspec.structs.replace(each, message=f"{each.message}: a server does not allow this")
         for each in criteria.claims
     ]
     if criteria.problems or refused:
@@ -249,7 +249,7 @@ def _read(path: Path, own_code: bool, data: bytes | None = None) -> Criteria:
         except InputError as error:
             problems += [document.problem_at((key, name), worded(p)) for p in error.problems]
     for name in custom.keys() - criteria.keys():
-        message = "is not among the `criteria`: give it a threshold there, or it is not run"
+        message = "is not among the `criteria`: give it a threshold there, or it will not run"
         problems.append(document.problem_at((plain["custom_metrics"][0], name), message))
     claims = [
         document.problem_at((plain["custom_metrics"][0], name), f"runs code: `{custom[name]}`")
@@ -300,7 +300,7 @@ def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) ->
         config["threshold"] = _threshold(criterion)
         return EvaluatorSpec(type=_CUSTOM_TYPE, name=name, config=config)
     if name in _COUNTED:
-        raise InputError(f"`{name}` has no threshold: it is in every report; take it out")
+        raise InputError(f"`{name}` has no threshold, and is in every report: remove it")
     if name not in _OPTIONS and name not in ADK_JUDGED:
         raise InputError(f"unknown metric; {suggestion(name, [*_OPTIONS, *sorted(ADK_JUDGED)])}")
     if not isinstance(criterion, dict):
