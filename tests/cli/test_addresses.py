@@ -164,7 +164,7 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
     [
         (
             ["report", "{missing}"],
-            "no evaluation: the address of one has there is an evaluation.json",
+            "no evaluation: the address of one has an evaluation.json",
         ),
         (["report", "nosuch://bucket/one"], "nosuch://bucket/one: cannot be read: Protocol not"),
         (["compare", "{missing}", "{missing}"], "no evaluation"),
@@ -248,7 +248,7 @@ def test_another_evaluation_is_not_overwritten_and_an_earlier_state_is(
     storage.files["/team/one/index.jsonl"] = b'{"something": "else"}\n'
     refused = baton("push", made, "--out", f"{storage.address}/team")
     assert refused.code == 3
-    assert f"{storage.address}/team/one: another evaluation is there" in refused.err
+    assert f"{storage.address}/team/one: another evaluation has this address" in refused.err
     assert storage.written == []
     # The same evaluation when it was interrupted: its index has a line less.
     lines = (made / "index.jsonl").read_bytes().splitlines(keepends=True)

@@ -67,7 +67,7 @@ def test_an_expression_that_is_malformed_is_said_to_be(expression: str, says: st
 
 
 def test_an_expression_that_nothing_fits_comes_with_the_ids() -> None:
-    with pytest.raises(InputError, match="no case of 4 meets `x`; ids are refund_twice, "):
+    with pytest.raises(InputError, match="none of 4 cases matches `x`; ids are refund_twice, "):
         choose(SOME, keyword="x")
 
 

@@ -51,7 +51,7 @@ def test_an_input_is_not_written_over(baton: Run, folder: Path, line: list[str],
 def test_two_reports_do_not_go_into_one_file(baton: Run, folder: Path) -> None:
     outcome = baton("score", "runs/refund.sse", "--html", "same", "--junit", "same")
     assert outcome.code == 2
-    assert "same: is to be written twice" in outcome.err
+    assert "same: would be written twice" in outcome.err
     assert not (folder / "same").exists()
 
 

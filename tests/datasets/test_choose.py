@@ -73,7 +73,7 @@ def test_filters_that_nothing_meets_are_an_error_and_no_empty_pass(filters: list
     names = " and ".join(f"`{text}`" for text in filters)
     with pytest.raises(InputError) as caught:
         chosen(*filters)
-    assert str(caught.value).startswith(f"no case of 4 meets {names}; a filter is a glob")
+    assert str(caught.value).startswith(f"none of 4 cases matches {names}; a filter is a glob")
 
 
 @pytest.mark.parametrize("text", ["metadata.tier", "metadata.=x", "metadata."])

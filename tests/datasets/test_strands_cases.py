@@ -130,7 +130,7 @@ def test_nodes_that_other_cases_of_the_file_name_are_agents(tmp_path: Path) -> N
 
 def test_a_trajectory_that_is_taken_for_tools_unseen_is_noted(tmp_path: Path) -> None:
     (note,) = load(tmp_path, case(expected_trajectory=["search"])).notes
-    assert "1 of 1 case is taken for calls of tools" in note
+    assert "1 of 1 case is read as tool calls" in note
 
 
 def test_a_step_may_tell_the_arguments_of_its_tool(tmp_path: Path) -> None:

@@ -54,5 +54,5 @@ def test_a_folder_of_a_newer_baton_is_refused(tmp_path: Path) -> None:
     shutil.copytree(OLD / "passing", tmp_path / "newer")
     file = tmp_path / "newer" / "evaluation.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "version": 99}))
-    with pytest.raises(InputError, match="newer Baton"):
+    with pytest.raises(InputError, match="newer version of Baton"):
         read_evaluation(tmp_path / "newer")

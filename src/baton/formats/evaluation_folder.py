@@ -482,7 +482,7 @@ def read_header(folder: Path, type_: type[H]) -> H:
         with open_regular(file) as stream:
             header = msgspec.json.decode(stream.read(), type=type_)
     except (FileNotFoundError, NotADirectoryError):
-        message = f"not an evaluation: an evaluation folder has an {HEADER}"
+        message = f"no evaluation: a folder of one has an {HEADER}"
         raise InputError(Problem(file=str(folder), message=message)) from None
     except msgspec.ValidationError as error:
         raise InputError(Problem(file=str(file), message=str(error))) from None

@@ -70,8 +70,8 @@ def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iter
             hashes: Mapping[str, str] = getattr(provenance, name)
             for agent, version in wanted.items():
                 if hashes.get(agent) != version:
-                    known = hashes.get(agent) or "not known"
-                    yield f"{name} of {agent}: they are for {version}, this is {known}"
+                    known = hashes.get(agent) or "unknown"
+                    yield f"{name} of {agent}: they are for {version}, but this is {known}"
 
 
 class _MustPass:
