@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from tests.judges.conftest import GOOD, SCHEMA
 
-from baton.judges.verdict import AnswerError, CallError, Said, read_verdict
+from baton.judges.verdict import AnswerError, CallError, RawAnswer, read_verdict
 
 PLAIN = '{"reason": "as told", "label": "good"}'
 
 
 def read(text: str, canary: str = "canary-1") -> object:
-    return read_verdict(Said(text=text, model="m"), SCHEMA, canary)
+    return read_verdict(RawAnswer(text=text, model="m"), SCHEMA, canary)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_an_answer_that_repeats_the_canary_is_no_verdict() -> None:
 @pytest.mark.parametrize("kind", ["refusal", "truncated"])
 def test_a_model_that_did_not_come_to_its_end_is_not_believed(kind: str) -> None:
     with pytest.raises(CallError) as refused:
-        read_verdict(Said(text=PLAIN, model="m", stopped=kind), SCHEMA, "c")  # type: ignore[arg-type]
+        read_verdict(RawAnswer(text=PLAIN, model="m", stopped=kind), SCHEMA, "c")  # type: ignore[arg-type]
     assert refused.value.kind == kind
     assert not refused.value.again

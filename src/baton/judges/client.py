@@ -24,7 +24,7 @@ from baton.model.secrets import Masker
 
 from .prompts import Prompt
 from .settings import Endpoint, JudgeSettings
-from .verdict import CallError, Said
+from .verdict import CallError, RawAnswer
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -57,7 +57,7 @@ class JudgeClient(Protocol):
             InputError: its library is not installed.
         """
 
-    async def send(self, prompt: Prompt) -> Said:
+    async def send(self, prompt: Prompt) -> RawAnswer:
         """Return the model's answer.
 
         Raises:
@@ -84,7 +84,7 @@ class LlmClient:
             if self._model is None:
                 self._model = await self._connect()
 
-    async def send(self, prompt: Prompt) -> Said:
+    async def send(self, prompt: Prompt) -> RawAnswer:
         """Send the prompt once; see :class:`JudgeClient`."""
         await self.open()
         model = self._model
@@ -106,7 +106,7 @@ class LlmClient:
             raise CallError("timeout", late, again=True) from None
         except Exception as error:
             raise call_error(error, self.endpoint) from error
-        return _said(response, self.endpoint.name)
+        return _raw_answer(response, self.endpoint.name)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -232,7 +232,7 @@ def _parameters(
     return ModelRequestParameters(output_mode=kind, output_object=wanted)
 
 
-def _said(response: ModelResponse, asked: str) -> Said:
+def _raw_answer(response: ModelResponse, asked: str) -> RawAnswer:
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     calls = [part for part in response.parts if isinstance(part, ToolCallPart)]
@@ -261,7 +261,7 @@ def _said(response: ModelResponse, asked: str) -> Said:
         stopped = "truncated"
     usage = response.usage
     cached = usage.cache_read_tokens + usage.cache_write_tokens
-    return Said(
+    return RawAnswer(
         text=text,
         model=response.model_name or asked,
         stopped=stopped,

@@ -17,7 +17,7 @@ from baton.model.prices import ModelPrice, cost_of
 from .client import JudgeClient
 from .prompts import USUAL_OUTPUT, Prompt
 from .settings import Endpoint, JudgeSettings
-from .verdict import CallError, Said
+from .verdict import CallError, RawAnswer
 
 
 class Budget:
@@ -104,13 +104,13 @@ class Costs:
             return None
         return cost_of(usage, endpoint.model, self._prices, listed=listed)
 
-    def of_answer(self, endpoint: Endpoint, said: Said) -> float | None:
+    def of_answer(self, endpoint: Endpoint, raw: RawAnswer) -> float | None:
         """Return the cost of an answer in USD; see :meth:`of`."""
         usage = Usage(
-            input_tokens=said.input_tokens,
-            cache_read_tokens=said.cache_read_tokens,
-            cache_write_tokens=said.cache_write_tokens,
-            output_tokens=said.output_tokens,
+            input_tokens=raw.input_tokens,
+            cache_read_tokens=raw.cache_read_tokens,
+            cache_write_tokens=raw.cache_write_tokens,
+            output_tokens=raw.output_tokens,
         )
         return self.of(endpoint, usage)
 
@@ -309,10 +309,10 @@ class Bill:
         self.seconds = 0.0
         self.cost_usd: float | None = 0.0
 
-    def add(self, said: Said, cost: float | None) -> None:
+    def add(self, raw: RawAnswer, cost: float | None) -> None:
         """Add an answer."""
-        self.input_tokens += said.read_tokens
-        self.output_tokens += said.output_tokens
+        self.input_tokens += raw.read_tokens
+        self.output_tokens += raw.output_tokens
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
 
 
@@ -333,7 +333,7 @@ class Network:
         prompt: Prompt,
         budget: Budget,
         bill: Bill,
-    ) -> Said:
+    ) -> RawAnswer:
         """Send one prompt with retries, and add all requests to the bill.
 
         Raises:
@@ -346,7 +346,7 @@ class Network:
         usual = Usage(input_tokens=prompt.tokens, output_tokens=USUAL_OUTPUT)
         estimate = self._costs.of(endpoint, usual) if budget.counts_cost else None
 
-        async def once() -> Said:
+        async def once() -> RawAnswer:
             await client.open()
             async with pace.turn(prompt.tokens + USUAL_OUTPUT) as turn:
                 budget.book(estimate)

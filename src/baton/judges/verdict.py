@@ -144,7 +144,7 @@ _THINKING = re.compile(
 )
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class RawAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A model's raw answer to one request.
 
     ``text`` is JSON, normally. ``stopped`` says why the model did not finish: ``refusal`` or
@@ -200,16 +200,16 @@ class AnswerError(Exception):
         self.message = message
 
 
-def read_verdict(said: Said, schema: Mapping[str, Any], canary: str) -> dict[str, Any]:
+def read_verdict(raw: RawAnswer, schema: Mapping[str, Any], canary: str) -> dict[str, Any]:
     """Return the answer as an object that matches the schema.
 
     Raises:
         CallError: the model refused, or its answer was truncated.
         AnswerError: it was empty, or not what was requested.
     """
-    if said.stopped is not None:
-        raise CallError(said.stopped, said.note or _STOPPED[said.stopped])
-    text = _without_thinking(said.text)
+    if raw.stopped is not None:
+        raise CallError(raw.stopped, raw.note or _STOPPED[raw.stopped])
+    text = _without_thinking(raw.text)
     if not text:
         raise AnswerError("empty", "the answer was empty")
     value = _object(text)

@@ -202,8 +202,8 @@ def cookie_secret(store: Store) -> bytes:
     """Return the secret for signing the pages' cookies; create it if there is none."""
     query = select(web_secret.c.value).where(web_secret.c.id == 1)
     with store.read() as connection:
-        there = connection.execute(query).scalar()
-    if there is None:
+        secret = connection.execute(query).scalar()
+    if secret is None:
         try:
             with store.write() as connection:
                 row = {"id": 1, "value": secrets.token_bytes(32)}
@@ -211,14 +211,14 @@ def cookie_secret(store: Store) -> bytes:
         except IntegrityError:  # another process made it meanwhile
             pass
         with store.read() as connection:
-            there = connection.execute(query).scalar_one()
-    return bytes(there)
+            secret = connection.execute(query).scalar_one()
+    return bytes(secret)
 
 
-class _Looked(NamedTuple):
+class _Lookup(NamedTuple):
     """Whether there was a key at a lookup, with the number of changes and the time."""
 
-    there: bool
+    has_keys: bool
     changes: int
     at: float
 
@@ -247,7 +247,7 @@ class Access:
         self._lock = threading.Lock()
         self._callers: dict[bytes | int, tuple[Caller, float]] = {}
         self._changes = 0  # of keys, over this store, when these were looked up
-        self._keys = _Looked(there=False, changes=-1, at=0.0)
+        self._keys = _Lookup(has_keys=False, changes=-1, at=0.0)
 
     def check_address(self, host: str) -> None:
         """Refuse to listen on an address that others can reach if no key is needed.
@@ -370,14 +370,14 @@ class Access:
         return Caller(self._project(project_name or DEFAULT), "local", self._owner_rights)
 
     def has_keys(self) -> bool:
-        """Return whether there is or was a key: then every request needs one."""
-        looked, now, changes = self._keys, time.monotonic(), self._store.keys_changed
-        if not looked.there and (looked.changes != changes or now - looked.at >= _FRESH):
+        """Return whether a key exists or existed: then every request needs one."""
+        lookup, now, changes = self._keys, time.monotonic(), self._store.keys_changed
+        if not lookup.has_keys and (lookup.changes != changes or now - lookup.at >= _FRESH):
             with self._store.read() as connection:
                 query = select(exists(select(api_key.c.id)))
-                there = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
-            self._keys = looked = _Looked(there, changes, now)
-        return looked.there
+                has_keys = bool(connection.execute(query, execution_options=EVERY_PROJECT).scalar())
+            self._keys = lookup = _Lookup(has_keys, changes, now)
+        return lookup.has_keys
 
     def _in_project(self, caller: Caller, wanted: str | None) -> Caller:
         # A key of one project must not reveal which other projects exist.

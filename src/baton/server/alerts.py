@@ -251,7 +251,7 @@ def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
                 yield place, f"there is no field `{name}`; {suggestion(name, ISSUE_FIELDS)}"
 
 
-class Said(NamedTuple):
+class Statement(NamedTuple):
     """The content of a message about a condition: its figure, the limit, and a sentence."""
 
     figure: Estimate
@@ -269,7 +269,7 @@ class Condition(NamedTuple):
         watch: makes a watch for the values of an agent.
         values: returns the agent of a score, or nothing for all, and its value from 0 to 1; low is
             bad.
-        said: returns what to report about an agent after its watch has opened or closed.
+        state: returns what to report about an agent after its watch has opened or closed.
     """
 
     evaluator: str
@@ -277,7 +277,7 @@ class Condition(NamedTuple):
     to: tuple[Channel, ...]
     watch: Callable[[], Watch]
     values: Callable[[Mapping[str, Any]], Iterable[tuple[str, float]]]
-    said: Callable[[str, Watch], Said]
+    state: Callable[[str, Watch], Statement]
 
 
 def condition_of(made: Alert) -> Condition:
@@ -293,7 +293,7 @@ def condition_of(made: Alert) -> Condition:
         agent = (row["to_agent"] or "") if when.by_agent else ""
         return [(agent, value if low_is_bad else 1 - value)]
 
-    def said(agent: str, watch: Watch) -> Said:
+    def state(agent: str, watch: Watch) -> Statement:
         figure = mean_interval(watch.last if low_is_bad else [1 - value for value in watch.last])
         shown = f"{when.evaluator}" + (f" of {agent}" if agent else "")
         direction = "below" if low_is_bad else "above"
@@ -302,9 +302,9 @@ def condition_of(made: Alert) -> Condition:
             if watch.is_open
             else f"{shown} is back: {figure} over the last {watch.over}"
         )
-        return Said(figure, when.limit, text)
+        return Statement(figure, when.limit, text)
 
-    return Condition(when.evaluator, when.text, made.to, watch, values, said)
+    return Condition(when.evaluator, when.text, made.to, watch, values, state)
 
 
 def check_alerts(store: Store, rules: Rules, now: float) -> int:
@@ -493,7 +493,7 @@ def _change(
         open_one = open_one.order_by(alert.c.id.desc()).limit(1)
         number, opened = connection.execute(open_one).one()
         closed = now
-    figure, limit, statement = condition.said(agent, watch)
+    figure, limit, statement = condition.state(agent, watch)
     message = Message(
         event="alert.opened" if watch.is_open else "alert.closed",
         alert=number,

@@ -25,7 +25,7 @@ from baton.runner.scoring import distilled_uses
 from baton.stats.intervals import Estimate, share
 from baton.stats.sequential import Watch
 
-from .alerts import Condition, Said, close_alerts, look
+from .alerts import Condition, Statement, close_alerts, look
 from .rules import DISTILLED, DriftAlert, Part, Rule, Rules
 from .schema import alert, score
 from .store import Store
@@ -55,7 +55,7 @@ def condition_of(made: DriftAlert) -> Condition:
         uses = distilled_uses(msgspec.json.decode(row["details"]))
         return [("", float(use.agreed)) for use in uses if use.audited]
 
-    def said(_: str, watch: Watch) -> Said:
+    def state(_: str, watch: Watch) -> Statement:
         differ = sum(value < 1 for value in watch.last)
         figure = share(differ, len(watch.last)) or Estimate(value=0.0, low=None, high=None)
         text = (
@@ -66,9 +66,9 @@ def condition_of(made: DriftAlert) -> Condition:
             else f"the distilled judge of {made.evaluator} agrees with the judge again, and "
             f"answers: {figure} of the last {watch.over} that were checked differ"
         )
-        return Said(figure, made.limit, text)
+        return Statement(figure, made.limit, text)
 
-    return Condition(made.evaluator, made.text, made.to, watch, values, said)
+    return Condition(made.evaluator, made.text, made.to, watch, values, state)
 
 
 def check_drift(store: Store, rules: Rules, now: float) -> int:

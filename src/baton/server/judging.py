@@ -70,7 +70,7 @@ class _Item(NamedTuple):
     rescore: int | None
 
 
-class _Asked(NamedTuple):
+class _Judged(NamedTuple):
     """The result of one conversation: rows to store, and why some are missing, if any are."""
 
     rows: list[Row]
@@ -228,9 +228,9 @@ def _ask(
     cache: Path | None,
     connect: Connect,
     read: ReadRecord,
-) -> dict[int, _Asked]:
+) -> dict[int, _Judged]:
     """Ask the judges of a rule about some conversations, one judge after the other."""
-    by_item = {one.item.id: _Asked([]) for one in work}
+    by_item = {one.item.id: _Judged([]) for one in work}
     for part in stepped_back(store, project, rule).judged:
         left = None
         if rule.budget is not None:
@@ -254,7 +254,7 @@ def _ask(
                 spend(store, project, rule.name, rule.budget, judge.spent, now)
         for one, answer in zip(work, answers, strict=True):
             before = by_item[one.item.id]
-            by_item[one.item.id] = _Asked(
+            by_item[one.item.id] = _Judged(
                 before.rows + answer.rows,
                 before.delayed or answer.delayed,
                 before.budget or answer.budget,
@@ -270,17 +270,17 @@ def _judge(part: Part, left: float | None, cache: Path | None, connect: Connect)
 
 async def _ask_all(
     rule: Rule, part: Part, judge: LlmJudge, work: Sequence[_Work], now: float
-) -> list[_Asked]:
+) -> list[_Judged]:
     async with judge:
         return await asyncio.gather(*(_ask_one(rule, part, judge, one, now) for one in work))
 
 
-async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: float) -> _Asked:
+async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: float) -> _Judged:
     """Ask about one conversation where there is no score yet; an answer may be missing."""
     failed = [row for row in one.rows if row["status"] == "failed"]
     chosen = chosen_of(one.trace, [rule], one.origin, () if rule.samples(one.trace.id) else failed)
     if not chosen:
-        return _Asked([])
+        return _Judged([])
     have = {
         key_of(row)
         for row in one.rows
@@ -297,7 +297,7 @@ async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: flo
         async with asyncio.timeout(_PATIENCE):
             scores = await scores_of(one.trace, part, frozenset(ids), judge)
     except TimeoutError:
-        return _Asked([], f"no answer within {_PATIENCE:g} s")
+        return _Judged([], f"no answer within {_PATIENCE:g} s")
     rows = []
     delayed: str | None = None
     over_budget = False
@@ -317,7 +317,7 @@ async def _ask_one(rule: Rule, part: Part, judge: LlmJudge, one: _Work, now: flo
             over_budget = over_budget or kind == "budget"
         else:
             rows.append(row)
-    return _Asked(rows, delayed, over_budget)
+    return _Judged(rows, delayed, over_budget)
 
 
 def _keep(
@@ -325,7 +325,7 @@ def _keep(
     rules: Rules,
     rule: Rule,
     one: _Work,
-    answer: _Asked,
+    answer: _Judged,
     now: float,
 ) -> None:
     """Store a judge's answers, and when the rest is due; all or nothing."""

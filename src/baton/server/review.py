@@ -196,8 +196,8 @@ class Queue:
         self._chosen = Filter(terms=(*asked.chosen.terms, *about))
         with store.read() as connection:
             self._holds = _holds(connection, project, evaluator.type)
-            said = _said(store, connection, project, names_of(evaluator.shape))
-        self.labels, self.people = said.labels, said.people(terms_of(evaluator))
+            cached = _cached_labels(store, connection, project, names_of(evaluator.shape))
+        self.labels, self.people = cached.labels, cached.people(terms_of(evaluator))
         self._judged: tuple[list[Key], list[Key]] | None = None
         self._known: dict[Key, DispatchRow] = {}
 
@@ -275,7 +275,7 @@ class Queue:
                 connection.execute(select(func.pg_advisory_xact_lock(name, self._project)))
             self._holds = _holds(connection, self._project, rubric)
             names = names_of(self._evaluator.shape)
-            self.labels = _said(self._store, connection, self._project, names).labels
+            self.labels = _cached_labels(self._store, connection, self._project, names).labels
             if not self._waits(key, one.why):
                 return False
             until = self._now + LEASE
@@ -354,19 +354,19 @@ def _batches(keys: Iterator[_One], size: int) -> Iterator[list[_One]]:
         size = min(2 * size, _PAGE)
 
 
-class _Held(NamedTuple):
+class _Hold(NamedTuple):
     skipped: bool
     until: float
 
 
-def _holds(connection: Connection, project: int, rubric: str) -> dict[Key, dict[str, _Held]]:
+def _holds(connection: Connection, project: int, rubric: str) -> dict[Key, dict[str, _Hold]]:
     query = select(review_hold).where(
         review_hold.c.project == project, review_hold.c.rubric == rubric
     )
-    holds: dict[Key, dict[str, _Held]] = {}
+    holds: dict[Key, dict[str, _Hold]] = {}
     for row in connection.execute(query):
         key = (row.conversation, row.subject)
-        holds.setdefault(key, {})[row.by] = _Held(row.skipped, row.until)
+        holds.setdefault(key, {})[row.by] = _Hold(row.skipped, row.until)
     return holds
 
 
@@ -400,7 +400,7 @@ class _People(NamedTuple):
     unknown: int
 
 
-class _Said:
+class _Labels:
     """The labels of a rubric: the first ``count`` ones, up to the number ``last``.
 
     ``newest`` is the number of the last label in the store when they were read.
@@ -417,7 +417,7 @@ class _Said:
         return self._people[1]
 
 
-_SAID: WeakKeyDictionary[Store, OrderedDict[tuple[int, frozenset[str]], _Said]] = (
+_LABELS: WeakKeyDictionary[Store, OrderedDict[tuple[int, frozenset[str]], _Labels]] = (
     WeakKeyDictionary()
 )
 _RUBRICS = 8
@@ -425,7 +425,9 @@ _RUBRICS = 8
 _LOCK = threading.Lock()
 
 
-def _said(store: Store, connection: Connection, project: int, names: Iterable[str]) -> _Said:
+def _cached_labels(
+    store: Store, connection: Connection, project: int, names: Iterable[str]
+) -> _Labels:
     """Return each person's last label of each dispatch, by a rubric under any of its names.
 
     Labels are only added, and all of them are needed after each new one. So they are cached, and
@@ -434,8 +436,8 @@ def _said(store: Store, connection: Connection, project: int, names: Iterable[st
     """
     key = project, frozenset(names)
     with _LOCK:
-        kept = _SAID.setdefault(store, OrderedDict())
-        known = kept.get(key) or _Said(0, 0, {})
+        kept = _LABELS.setdefault(store, OrderedDict())
+        known = kept.get(key) or _Labels(0, 0, {})
     # Counting 40,000 labels takes 4 ms, the last of all rubrics and projects none.
     newest = connection.execute(select(func.max(label.c.id)), execution_options=EVERY_PROJECT)
     last_of_all = newest.scalar() or 0
@@ -449,12 +451,12 @@ def _said(store: Store, connection: Connection, project: int, names: Iterable[st
         query = select(*read).where(*chosen).order_by(label.c.id)
         rows = connection.execute(query.where(label.c.id > known.last)).all()
         if known.count + len(rows) != count:
-            known, rows = _Said(0, 0, {}), connection.execute(query).all()
+            known, rows = _Labels(0, 0, {}), connection.execute(query).all()
         labels = dict(known.labels)  # other threads use the known ones
         for _, number, subject, by, value in rows:
             labels[number, subject] = {**labels.get((number, subject), {}), by: value}
         last = rows[-1].id if rows else known.last
-        known = _Said(known.count + len(rows), last, labels)
+        known = _Labels(known.count + len(rows), last, labels)
     known.newest = last_of_all
     with _LOCK:
         kept[key] = known

@@ -41,7 +41,7 @@ def routes(web: Web) -> list[BaseRoute]:
     ]
 
 
-class _Asked(NamedTuple):
+class _Options(NamedTuple):
     """The options of a set; ``since`` is unparsed."""
 
     size: int
@@ -64,7 +64,7 @@ class _Asked(NamedTuple):
         }
 
 
-def _asked(given: dict[str, str]) -> _Asked:
+def _options(given: dict[str, str]) -> _Options:
     problems: list[Problem] = []
 
     def number(name: str, usual: int, least: int, most: int) -> int:
@@ -78,7 +78,7 @@ def _asked(given: dict[str, str]) -> _Asked:
     issue = given.get("issue") or None
     failing = bool(given.get("failing"))
     free = failing or issue is not None
-    asked = _Asked(
+    options = _Options(
         size=number("count", _OF_ISSUE if issue else COUNT, 1 if free else FEWEST, MOST),
         seed=number("seed", 0, 0, 999_999),
         filter=given.get("filter", "").strip(),
@@ -88,21 +88,21 @@ def _asked(given: dict[str, str]) -> _Asked:
     )
     if problems:
         raise InputError(problems)
-    return asked
+    return options
 
 
-def _choose(visit: Visit, asked: _Asked) -> FromStore:
-    terms = lists.since_terms(asked.since, "started")
+def _choose(visit: Visit, options: _Options) -> FromStore:
+    terms = lists.since_terms(options.since, "started")
     try:
         return collect_stored(
             visit.state.store,
             visit.caller.project,
-            count=asked.size,
-            seed=asked.seed,
-            where=filter_of(asked.filter, FIELDS["dispatch"]),
-            failing=asked.failing,
+            count=options.size,
+            seed=options.seed,
+            where=filter_of(options.filter, FIELDS["dispatch"]),
+            failing=options.failing,
             since=terms[0].bounds[0][0].number if terms else None,
-            issue=asked.issue,
+            issue=options.issue,
         )
     except NoIssue as error:
         raise Denied(404, str(error), "the list of issues has all of them") from None
@@ -112,32 +112,32 @@ def _page(visit: Visit) -> View:
     given = dict(visit.request.query_params)
     problem: InputError | None = None
     chosen: FromStore | None = None
-    asked = _Asked(COUNT, 0, given.get("filter", ""), False, "", given.get("issue") or None)
+    options = _Options(COUNT, 0, given.get("filter", ""), False, "", given.get("issue") or None)
     took = 0.0
     try:
-        asked = _asked(given)
-        if "count" in given or asked.issue:
+        options = _options(given)
+        if "count" in given or options.issue:
             began = time.perf_counter()
-            chosen = _choose(visit, asked)
+            chosen = _choose(visit, options)
             took = time.perf_counter() - began
     except InputError as error:
         problem = error
     may_save = visit.may("run") and visit.state.live_settings().may_run
     issue = None
-    if asked.issue is not None and problem is None:
-        issue = one_issue(visit.state.store, visit.caller.project, asked.issue, members=1).issue
+    if options.issue is not None and problem is None:
+        issue = one_issue(visit.state.store, visit.caller.project, options.issue, members=1).issue
     collected = chosen.collected if chosen is not None else None
     context = {
-        "asked": asked,
+        "options": options,
         "chosen": chosen,
         "collected": collected,
         "issue": issue,
         "took": took,
-        "notes": list(shortcomings(collected, asked.size, failing=asked.failing))
+        "notes": list(shortcomings(collected, options.size, failing=options.failing))
         if collected is not None
         else [],
         "problem": problem,
-        "shell": _command(visit, asked) if chosen is not None else "",
+        "shell": _command(visit, options) if chosen is not None else "",
         "periods": lists.PERIODS,
         "limits": (FEWEST, MOST, LEAST, round(GREEN * 100)),
         "may_save": may_save,
@@ -147,22 +147,22 @@ def _page(visit: Visit) -> View:
     return View("collect.html", context, "Collect a test set", 400 if problem else 200)
 
 
-def _command(visit: Visit, asked: _Asked) -> str:
+def _command(visit: Visit, options: _Options) -> str:
     """Return the command that writes the cases of this selection."""
     project = "" if visit.project == DEFAULT else f"/{visit.project}"
     words = ["baton", "collect", f"server://{visit.request.url.netloc}{project}"]
-    words += ["--count", str(asked.size)]
-    if asked.issue is not None:
-        words += ["--issue", asked.issue]
-    if asked.filter:
-        words += ["--filter", asked.filter]
-    for term in lists.since_terms(asked.since, "started"):
+    words += ["--count", str(options.size)]
+    if options.issue is not None:
+        words += ["--issue", options.issue]
+    if options.filter:
+        words += ["--filter", options.filter]
+    for term in lists.since_terms(options.since, "started"):
         since = datetime.fromtimestamp(term.bounds[0][0].number, UTC)
         words += ["--since", since.isoformat(timespec="seconds").replace("+00:00", "Z")]
-    if asked.failing:
+    if options.failing:
         words.append("--failing")
-    if asked.seed:
-        words += ["--seed", str(asked.seed)]
+    if options.seed:
+        words += ["--seed", str(options.seed)]
     return join([*words, "-o", "cases/"])
 
 
@@ -175,15 +175,15 @@ def _sets(visit: Visit) -> list[str]:
 def _save(visit: Visit) -> Response:
     """Write the shown set into a dataset; the choice is the same, as it only depends on ids."""
     need_run(visit)
-    asked = _asked({name: values[-1] for name, values in visit.form.items()})
-    collected = _choose(visit, asked).collected
+    options = _options({name: values[-1] for name, values in visit.form.items()})
+    collected = _choose(visit, options).collected
     if not collected.chosen:
         raise InputError("no dispatch can be chosen: none that matches the filters has a verdict")
     promoted: list[Promoted] = []
-    if asked.issue is None:
+    if options.issue is None:
         cases = cases_of(collected)
     else:
-        cases, promoted = _of_issue(visit, asked.issue, collected)
+        cases, promoted = _of_issue(visit, options.issue, collected)
     datasets = folders(visit)
     name = (visit.form.get("dataset") or [""])[-1]
     if not name:
@@ -193,10 +193,10 @@ def _save(visit: Visit) -> Response:
         datasets.add_recorded(name, cases)
     except KeyError:
         raise InputError(f"there is no dataset `{name}`: load the page again") from None
-    if asked.issue is None:
+    if options.issue is None:
         return visit.redirect(f"/datasets/{name}")
-    _link(visit, asked.issue, name, promoted)
-    return visit.redirect(f"/issues/{asked.issue}")
+    _link(visit, options.issue, name, promoted)
+    return visit.redirect(f"/issues/{options.issue}")
 
 
 def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case], list[Promoted]]:

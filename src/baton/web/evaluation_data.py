@@ -205,7 +205,7 @@ class _Bar(NamedTuple):
     width: float
 
 
-class _Counted(NamedTuple):
+class _CardRow(NamedTuple):
     """A row of the evaluators' card; ``place`` is that of the evaluator, ``None`` for all cases."""
 
     name: str
@@ -237,15 +237,15 @@ def _drawn_summary(told: Mapping[str, Any], tables: Tables) -> dict[str, Any]:
     hues = {name: place for place, name in enumerate(tables.agents.names)}
     notes = [("error", text) for text in (*told["problems"], *told["missed"])]
     notes += [("", text) for text in told["notices"]]
-    counted = [
-        _Counted(one["name"], place, one, _rate(one), _bar(one))
+    card_rows = [
+        _CardRow(one["name"], place, one, _rate(one), _bar(one))
         for place, one in enumerate(told["evaluators"])
     ]
     every = told["cases"]
-    counted.append(_Counted("all cases", None, every, _rate(every), _bar(every)))
+    card_rows.append(_CardRow("all cases", None, every, _rate(every), _bar(every)))
     return {
         "notes": [(kind, _sentence(text, hues)) for kind, text in notes],
-        "counted": counted,
+        "card_rows": card_rows,
         "spent": [_spent(name, text) for name, text in told["spent"]],
         "routing": told["routing"] and _drawn_routing(told["routing"], hues),
     }
