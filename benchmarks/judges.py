@@ -22,7 +22,7 @@ from typing import Any
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.prompts import Prompt, fenced
 from baton.judges.settings import Endpoint, JudgeSettings
-from baton.judges.verdict import Said
+from baton.judges.verdict import RawAnswer
 from baton.model import JudgeRequest
 
 SECONDS = 0.2
@@ -49,9 +49,9 @@ class Waiting:
     async def open(self) -> None:
         pass
 
-    async def send(self, _prompt: Prompt) -> Said:
+    async def send(self, _prompt: Prompt) -> RawAnswer:
         await asyncio.sleep(SECONDS)
-        return Said(text=json.dumps(ANSWER), model="waiting", input_tokens=500, output_tokens=20)
+        return RawAnswer(text=json.dumps(ANSWER), model="waiting", input_tokens=500, output_tokens=20)
 
     async def close(self) -> None:
         pass
