@@ -51,7 +51,9 @@ class Waiting:
 
     async def send(self, _prompt: Prompt) -> RawAnswer:
         await asyncio.sleep(SECONDS)
-        return RawAnswer(text=json.dumps(ANSWER), model="waiting", input_tokens=500, output_tokens=20)
+        return RawAnswer(
+            text=json.dumps(ANSWER), model="waiting", input_tokens=500, output_tokens=20
+        )
 
     async def close(self) -> None:
         pass
