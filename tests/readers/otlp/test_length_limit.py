@@ -104,3 +104,10 @@ def test_several_texts_of_a_usual_length_are_truncated() -> None:
     trace = read_trace(spans(agent("front", model("Fine."), *long)))
     assert [call.result for call in tools(trace.turns[0].runs[0])] == [None, None]
     assert [call.unknown for call in tools(trace.turns[0].runs[0])] == [["result"], ["result"]]
+
+
+def test_names_of_agents_are_kept_at_any_length() -> None:
+    names = [letter * 256 for letter in "ab"]
+    inner = agent(names[1], model("Fine."))
+    trace = read_trace(spans(agent(names[0], model("Ask."), inner, model("So."))))
+    assert [run.agent for run in trace.turns[0].runs] == names

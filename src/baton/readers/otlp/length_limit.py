@@ -24,6 +24,10 @@ _USUAL = frozenset(
      60_000, 64_000, 65_535, 65_536, 100_000, 131_072}
 )  # fmt: skip
 """Limits that people configure, and those of stores (New Relic 4095, Azure Monitor 8192)."""
+_IDENTITY = (".name", "_name", ".id", "_id")
+"""Ends of the keys of names and ids. Their start still tells one agent from another, which a
+placeholder would not, so these values are kept.
+"""
 _ENDS = ".!?:;)]}>\"'`|…。！？"
 """Characters with which a complete text or value often ends, besides white space."""
 
@@ -98,7 +102,10 @@ def _hide(record: Span | Event, limit: int) -> int:
     found = [
         key
         for key, value in record.attributes.items()
-        if type(value) is str and len(value) <= limit and _reaches(value, limit)
+        if type(value) is str
+        and len(value) <= limit
+        and _reaches(value, limit)
+        and not key.endswith(_IDENTITY)
     ]
     if found:
         hidden = {key: _legible(key, record.attributes[key]) for key in found}
