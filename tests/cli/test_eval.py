@@ -134,8 +134,11 @@ def test_an_address_is_a_server_and_one_that_refuses_makes_every_case_an_error(
         (["gone.py:reply", "cases.yaml"], "gone.py: no such file"),
         (["shop_agent.py:reply", "gone.yaml"], "gone.yaml: no such file or folder"),
         (["shop_agent.py:reply", "cases.yaml:wether"], "did you mean `weather`?"),
-        (["shop_agent.py:reply", "cases.yaml", "--app", "x"], "--app goes with the address"),
-        (["--app", "x"], "--app goes with the address"),
+        (
+            ["shop_agent.py:reply", "cases.yaml", "--app", "x"],
+            "--app is only for the address of an ADK server",
+        ),
+        (["--app", "x"], "--app is only for the address of an ADK server"),
         (["--concurrency", "0"], "--concurrency: expected a whole number >= 1, got 0"),
         (["--repeat", "-2"], "--repeat: expected a whole number >= 1, got -2"),
         (["--timeout", "0"], "--timeout: expected a number > 0, got 0"),

@@ -117,7 +117,7 @@ def test_the_page_is_written(project: Path, capfd: pytest.CaptureFixture[str]) -
     assert (project / "app.py").read_text() == APP
 
     assert main(["improve", "--from", folder, "--html", f"{folder}/{RESULT}"]) == 2
-    assert "is read here" in capfd.readouterr().err
+    assert "is an input, and would be overwritten" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

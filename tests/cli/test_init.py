@@ -103,7 +103,7 @@ def test_files_that_are_there_stay_unless_force_is_given(baton: Baton, tmp_path:
         ([], "not a terminal: give --agent"),
         (["--agent", "sample"], "give --message"),
         (["--agent", "nowhere", "--message", "x", "--ci", "none"], "`nowhere` is not an agent"),
-        ([*WITH_FLAGS, "--ci", "jenkins"], "known: github, gitlab, none"),
+        ([*WITH_FLAGS, "--ci", "jenkins"], "choose from github, gitlab, none"),
         (["--agent", "", "--message", "x", "--ci", "none"], "--agent is empty"),
         (["--agent", "gone.py:reply", "--message", "x", "--ci", "none"], "gone"),
     ],

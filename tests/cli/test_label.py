@@ -145,7 +145,7 @@ def test_it_continues_where_one_left_off_and_takes_labels_back(
         assert "1 of 3 are labelled already" in start
         assert "2 of 3   trace2" in start
         shown.press("u")
-        assert "taken back: correct" in shown.until("1 of 3   trace1")
+        assert "undone: correct" in shown.until("1 of 3   trace1")
         shown.until(ASKED)
         assert lines(tmp_path) == []
         shown.press("3")

@@ -205,7 +205,7 @@ def test_a_dict_with_none_of_our_keys_is_structured_output(play: Play) -> None:
         ("{'output': 'x', 'agent': ['a']}", "dict with `agent`; did you mean `agents`?"),
         ("{'output': 'x', 'agents': 'desk'}", "agents: "),
         ("{'agents': ['a'], 'tool_calls': [{'nam': 'f'}]}", "did you mean `name`"),
-        ("{'agents': ['a'], 'tool_calls': [{'name': 'f', 'agent': 'b'}]}", "`b` is none of"),
+        ("{'agents': ['a'], 'tool_calls': [{'name': 'f', 'agent': 'b'}]}", "`b` is not among"),
         ("{'agents': ['a'], 'usage': {'input_tokens': 'many'}}", "usage.input_tokens"),
         ("{'output': object()}", "not JSON"),
         ("'\\ud800'", "not JSON"),

@@ -54,7 +54,7 @@ def play(tmp_path: Path) -> Play:
     ],
 )
 def test_nan_and_infinity_are_no_json(answer: dict[str, Any]) -> None:
-    with pytest.raises(ProviderError, match="what is not JSON: nan and infinity"):
+    with pytest.raises(ProviderError, match="that is not JSON: nan and infinity"):
         stated_turn(answer, "t")
 
 

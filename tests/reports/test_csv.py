@@ -45,7 +45,7 @@ def test_what_is_stated_and_not_checked_comes_last(baton: Baton, tmp_path: Path)
     baton(*arguments, "--csv", tmp_path / "scores.csv")
     last = rows_of((tmp_path / "scores.csv").read_text("utf-8"))[-1]
     assert (last["case"], last["evaluator"], last["status"]) == ("", "", "notice")
-    assert last["reason"].startswith("stated and not checked")
+    assert last["reason"].startswith("stated but not checked")
 
 
 @pytest.mark.parametrize(

@@ -60,4 +60,4 @@ def test_thresholds_are_bound_to_the_version_of_a_set(
     assert run(made.hash).code == 0
     other = run("0" * 16)
     assert other.code == 3
-    assert f"recordings: they are for {'0' * 16}, this is {made.hash}" in other.out
+    assert f"recordings: they are for {'0' * 16}, but this is {made.hash}" in other.out

@@ -402,7 +402,10 @@ def test_criteria_that_name_functions_or_have_no_cases_are_refused(
     line = ("submit", "--server", address, "--agent", "support")
     refused = baton(*line, cases_of)
     assert refused.code == 2
-    assert "test_config.json:1: custom_metrics.own: runs code: `os.getcwd`: not here" in refused.err
+    assert (
+        "test_config.json:1: custom_metrics.own: runs code: `os.getcwd`: a server does not allow this"
+        in refused.err
+    )
     alone = baton(*line, criteria)
     assert alone.code == 2
     (tmp_path / "other").mkdir()

@@ -132,7 +132,7 @@ def test_traces_are_fetched_from_a_store(phoenix: FakeStore) -> None:
             lambda: library.export_recordings("refund.sse", "x.jsonl", timeout=0),
             "`timeout` and `retry_attempts` have to be over 0, `retry_delay` at least 0",
         ),
-        (lambda: library.init("sample", ci="jenkins"), "`ci`: `jenkins` is not known"),
+        (lambda: library.init("sample", ci="jenkins"), "`ci`: `jenkins` is unknown"),
     ],
 )
 def test_a_message_names_options_as_python_has_them(call: Any, said: str) -> None:

@@ -24,7 +24,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def write_csv(evaluation: Reportable, out: IO[str]) -> None:
     """Write the rows of RFC 4180; a case without scores has one, with its status and error.
 
-    Notices ("stated and not checked: ...") come last, in rows without a case.
+    Notices ("stated but not checked: ...") come last, in rows without a case.
 
     A text that a spreadsheet would read as a formula gets a ``'`` before it; Baton's own figures
     are not changed.

@@ -40,7 +40,11 @@ def test_three_lines_are_a_rubric_of_ones_own() -> None:
         ("task_completion", {"rubric": "x"}, "config.rubric: the prompt has no placeholder for it"),
         ("task_completion", {"treshold": 1}, "config.treshold: unknown key; did you mean `thresh"),
         ("task_completion", {"samples": 0}, "config.samples: expected a whole number >= 1, got 0"),
-        ("task_completion", {"inputs": ["call"]}, "config.inputs[0]: `call` is of dispatch"),
+        (
+            "task_completion",
+            {"inputs": ["call"]},
+            "config.inputs[0]: `call` is an input of dispatch",
+        ),
         ("task_completion", {"unit": "turns"}, "did you mean `turn`?"),
         ("scope_fidelity", {"answer": {"choices": {"a": 1, "b": 0}}}, "no label `outside`"),
     ],
