@@ -44,6 +44,7 @@ FOLDERS: dict[str, Path] = {
     "fifth blind": OWN / "fifth_blind",
     "sixth blind": OWN / "sixth_blind",
     "receivers": OWN / "receivers",
+    "healthy": OWN / "healthy",
 }
 """The folders of lists, by what tables call them."""
 
@@ -68,6 +69,7 @@ _HALF_OF = {
     FOLDERS["fifth blind"]: "report",
     FOLDERS["sixth blind"]: "report",
     FOLDERS["receivers"]: "tune",
+    FOLDERS["healthy"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
