@@ -45,6 +45,7 @@ FOLDERS: dict[str, Path] = {
     "sixth blind": OWN / "sixth_blind",
     "receivers": OWN / "receivers",
     "healthy": OWN / "healthy",
+    "healthy later": OWN / "healthy_later",
 }
 """The folders of lists, by what tables call them."""
 
@@ -70,6 +71,7 @@ _HALF_OF = {
     FOLDERS["sixth blind"]: "report",
     FOLDERS["receivers"]: "tune",
     FOLDERS["healthy"]: "report",
+    FOLDERS["healthy later"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
