@@ -46,6 +46,7 @@ FOLDERS: dict[str, Path] = {
     "receivers": OWN / "receivers",
     "healthy": OWN / "healthy",
     "healthy later": OWN / "healthy_later",
+    "healthy last": OWN / "healthy_last",
 }
 """The folders of lists, by what tables call them."""
 
@@ -72,6 +73,7 @@ _HALF_OF = {
     FOLDERS["receivers"]: "tune",
     FOLDERS["healthy"]: "report",
     FOLDERS["healthy later"]: "report",
+    FOLDERS["healthy last"]: "report",
 }
 _CALL = re.compile(r"([\w.:-]+)\((.*)\)", re.DOTALL)
 # `; ` may stand within a call, too: the next one begins with a name and a bracket.
