@@ -117,11 +117,16 @@ def _only_asks(reply: str) -> bool:
 
 def _questions(reply: str) -> Iterator[str]:
     for sentence in sentences(reply):
-        if asks_for_choice(sentence) or _OFFERS.search(sentence):
+        if offers(sentence):
             continue
         asks = sentence.endswith("?") and _OPEN.search(sentence) is not None
         if asks or _NEEDS.search(sentence):
             yield from (part for part in _PARTS.split(sentence) if part.strip())
+
+
+def offers(sentence: str) -> bool:
+    """Return whether a sentence offers something, or asks for a choice."""
+    return asks_for_choice(sentence) or _OFFERS.search(sentence) is not None
 
 
 def _words(text: str) -> list[str]:

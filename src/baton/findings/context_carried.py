@@ -16,7 +16,7 @@ from typing import NamedTuple
 from baton.model import AgentRun, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, charge_work, index_of
 
-from .asked_back import asked_back
+from .asked_back import asked_back, offers
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .changed_values import (
     copied_except,
@@ -48,7 +48,7 @@ from .facts import (
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .opposites import opposites, other_basis, turned_bounds
 from .quantities import SHARE_OF, in_digits, share_keys
-from .replaced_words import Replaced, replaced
+from .replaced_words import Replaced, repeats, replaced
 from .reversed_limits import reversed_limits
 from .substituted_values import substituted
 from .values import Value, values_of
@@ -63,6 +63,7 @@ from .words import (
     is_deadline,
     is_known_anyway,
     is_rough,
+    kept_back,
     only_questions,
     refers_to_others,
     remains,
@@ -308,6 +309,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         return NotRecorded(
             says=f"the request has {len(parts)} sentences: can't tell which ones the receiver needs"
         )
+    secret = kept_back(parts)
     for sentence in parts:
         if is_courtesy(sentence):
             # "Hi, it's Bruno's owner (41.5 kg)" asks for nothing, but can still be passed on wrong.
@@ -316,6 +318,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
             asked_for += slips
             continue
         part = _of_sentence(sentence, sent, limits)
+        if sentence in secret:
+            part = part._replace(lost=[], doubtful=part.lost + part.doubtful, unsaid=[])
         unsaid += [(fact, sentence) for fact in part.unsaid]
         asked_for += part.kept + part.lost
         dropped += [(fact, sentence) for fact in part.lost]
@@ -327,7 +331,8 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
         dropped, asked_for = unsaid, asked_for + doubtful
     if not dropped and sent.dispatch.kind == "delegate" and sent.dispatch.result is not None:
         reply = plain_text(sent.dispatch.result)
-        wanted = {f.keys: (f, s) for f, s in asked_back(sent.request.text, reply, sent.given)}
+        asked = asked_back(sent.request.text, reply, sent.given)
+        wanted = {f.keys: (f, s) for f, s in asked if in_digits(s) not in secret}
         dropped += wanted.values()
         asked_for += [fact for fact, _ in wanted.values()]
     if not dropped:
@@ -543,6 +548,8 @@ def _is_asked_back(fact: Fact, sentence: str, sent: _Sent) -> bool:
         return False
     asks = _ASKS_FOR.format(label=re.escape(match[1]))
     text = plain_text(result)[:_LONGEST_REPLY]
+    # "I have two lists. Which list should I use?" asks for a choice of its own.
+    text = " ".join(part for part in sentences(text) if not offers(part))
     return re.search(asks, text, re.IGNORECASE) is not None
 
 
@@ -1426,14 +1433,15 @@ def _opposite(sent: _Sent) -> Iterator[Replaced]:
         return
     if max(len(sent.request.text), len(sent.prompt)) > _COMPARED:
         return
-    for old, new in opposites(sent.request.text, sent.prompt):
-        yield Replaced(old, new)
+    if repeats(sent.request.text, sent.prompt):
+        for old, new in opposites(sent.request.text, sent.prompt):
+            yield Replaced(old, new)
+        for limit, lifted in waived(sent.request.text, sent.prompt):
+            yield Replaced(limit, lifted)
     asked = values_of(sent.request.text)
     told = values_of(sent.prompt)
     for lost, value in (*turned_bounds(asked, told), *other_basis(asked, told)):
         yield Replaced(lost.clause.strip()[:_QUOTED], value.clause.strip()[:_QUOTED])
-    for limit, lifted in waived(sent.request.text, sent.prompt):
-        yield Replaced(limit, lifted)
 
 
 def _replacement(sent: _Sent, swapped: list[Replaced]) -> Finding:

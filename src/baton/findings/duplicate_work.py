@@ -35,6 +35,24 @@ _VERIFIES = re.compile(
         |nochmals?\ prüf\w*|überprüf\w*|bestätig\w*|vérifi\w+|confirmer|verifica\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Check the statics once more" may be a second look. A bare "check" is no such word, and neither is
+# a bare "again".
+_CHECKS = re.compile(
+    r"""\b(?:check|inspect|prüf|kontrollier|contrôle|comprueb|revis|controlla)\w*\b[^.?!]{0,80}
+            \b(?:again|once\ more|noch\ ?mals?|noch\ einmal|erneut|de\ nouveau|otra\ vez
+            |di\ nuovo)\b
+        |\bstill\ (?:appl\w+|true|valid|correct|right|hold\w*)\b
+        |\bis\ it\ (?:really\ )?(?:true|correct|right)\b|\bnach(?:rechnen|prüf\w*)\b
+        |\brechne\b[^.?!]{0,80}\bnach\b|\b(?:ob|whether)\b[^.?!]{0,80}\b(?:stimm\w+|correct|true)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "Reproduce what the other helper found": work on another agent's answer, not the same work.
+_OF_ANOTHER = re.compile(
+    r"""\b(?:other|first|previous|earlier)\ (?:helper|agent|assistant|colleague|worker|one)s?\b
+        |\bcolleagues?\b|\b(?:der|die|des|dem)\ (?:anderen?|ersten?|vorigen?)\b
+        |\bkolleg\w+|\bl['’]autre\b|\bcollègues?\b|\b(?:el|la|del)\ otr[oa]\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _VERIFIER = re.compile(
     r"verif|check|review|critic|audit|valid|judge|jury|juror|qa\b|test", re.IGNORECASE
 )
@@ -173,6 +191,8 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     """Return what proves that two agents did the same work, with the steps, or ``None``."""
     if not first.answer or _failed(first) or _parts(first.asked) != _parts(second.asked):
         return None
+    if _is_about_answer(first, second):
+        return None
     # "Do it" and "Done." say nothing about the work: each agent does its own.
     says_what = read(first.asked).facts and read(first.answer).facts
     if says_what and (first.asked, first.answer) == (second.asked, second.answer):
@@ -205,6 +225,28 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
     if alike and not (first.calls and second.calls and not again):
         return f"its answer names the same: {', '.join(alike[:4])}", steps
     return None
+
+
+def _is_about_answer(first: _Work, second: _Work) -> bool:
+    """Return whether the later agent checks or uses what the earlier one found.
+
+    It does if its prompt names the other agent, asks for a check, or states a number or name that
+    the earlier prompt lacks and the earlier answer has: "Is it open until 16:30?"
+    """
+    if _OF_ANOTHER.search(second.asked) or _CHECKS.search(second.asked):
+        return True
+    found, asked = read(first.answer), read(first.asked)
+    return any(
+        fact.kind in HARD
+        and len(re.sub(r"\D", "", fact.text)) >= _TELLING
+        and found.holds(fact)
+        and not asked.holds(fact)
+        for fact in read(second.asked).facts
+    )
+
+
+# "14 travellers" and "class 3" can come up by chance.
+_TELLING = 3
 
 
 def _looked_up_another(first: _Work, second: _Work, again: list[ToolCall]) -> bool:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from .facts import HARD, read
 from .words import COMMON, MONTHS
 
 # Texts up to this length are compared. Each name of one is compared with each name of the other.
@@ -48,6 +49,20 @@ def replaced(request: str, prompt: str, has_source: Callable[[str], bool]) -> li
         *_names(request, prompt),
     )
     return [pair for pair in dict.fromkeys(pairs) if not has_source(pair.new)]
+
+
+# "Clean the canteen on Friday" belongs to a party on Thursday: a sub-task has days of its own. Only
+# a prompt that repeats nearly all numbers and names hands on the whole request.
+_REPEATED = 0.6
+_LEAST_REPEATED = 3
+
+
+def repeats(request: str, prompt: str) -> bool:
+    """Return whether a prompt repeats nearly all numbers and names of a request."""
+    told = read(prompt)
+    facts = [fact for fact in read(request).facts if fact.kind in HARD]
+    repeated = sum(told.holds(fact) for fact in facts)
+    return repeated >= _LEAST_REPEATED and repeated >= _REPEATED * len(facts)
 
 
 # --- Weekdays
@@ -154,7 +169,8 @@ def _weekdays(request: str, prompt: str) -> Iterator[Replaced]:
         return
     if not lost.bound and other.bound:
         return
-    yield Replaced(lost.text, other.text)
+    if repeats(request, prompt):
+        yield Replaced(lost.text, other.text)
 
 
 # Friday is four days after Monday, or three days before it. Up to three, it is clear which.
@@ -196,7 +212,8 @@ def _months(request: str, prompt: str) -> Iterator[Replaced]:
     old, new = set(mine) - said, set(theirs) - asked
     if len(old) != 1 or len(new) != 1 or _MAY_HOLD_MONTHS.search(prompt):
         return
-    yield Replaced(mine[old.pop()], theirs[new.pop()])
+    if repeats(request, prompt):
+        yield Replaced(mine[old.pop()], theirs[new.pop()])
 
 
 # --- Languages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
 from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
@@ -38,6 +39,7 @@ from .values import (
     is_tens_apart,
     labels,
     months_of,
+    unit_size,
     unit_text,
     values_of,
 )
@@ -59,7 +61,8 @@ _OTHERWISE = re.compile(
 # A value computed from many values can have the digits of one of them.
 _WORKED_OUT = re.compile(
     r"""\b(?:average|mean|median|total|sum|difference|each|together|altogether|in\ all|per\ \w+
-        |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total)\b""",
+        |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total
+        |without|excluding|excl\.?|ohne|sans|sin)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # Those of these words that certainly point to another date. "Before" does not: "come before 3
@@ -708,8 +711,11 @@ def _largest(fact: Fact) -> frozenset[str]:
 
 
 def _speaks_otherwise(clause: str, result: str) -> bool:
-    own = {word.casefold() for word in _OTHERWISE.findall(clause)}
-    return bool(own - {word.casefold() for word in _OTHERWISE.findall(result)})
+    return any(
+        {word.casefold() for word in pattern.findall(clause)}
+        - {word.casefold() for word in pattern.findall(result)}
+        for pattern in (_OTHERWISE, _WORKED_OUT)
+    )
 
 
 def _is_changed(clause: str, result: str) -> bool:
@@ -880,10 +886,57 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
         made += [a / b for kind, a in whole for other, b in whole if kind == other and b > a]
         made += [1 - a for a in same]
         return any(abs(a - b) <= 0.006 for a in value.sizes for b in made)
+    if _is_total_or_mean(value, against):
+        return True
     if value.kind == "duration" and any(v.kind == "time" for v in base):
         times = [m for v in base if v.kind == "time" for m in _moments(v.fact)]
         made += [60 * abs(a - b) for i, a in enumerate(times) for b in times[i + 1 :]]
     return _near(value.sizes, made, 0.002)
+
+
+# Of more values, each group would be too many.
+_FEW = 8
+
+
+def _totals_and_means(sizes: list[float]) -> Iterator[float]:
+    """Yield sums and means of values: of each group of a few, else of all that are in a row."""
+    count = len(sizes)
+    if count <= _FEW:
+        groups = (
+            [size for place, size in enumerate(sizes) if chosen >> place & 1]
+            for chosen in range(1, 1 << count)
+        )
+        sums = [(sum(group), len(group)) for group in groups]
+    else:
+        running = [0.0, *accumulate(sizes)]
+        sums = [
+            (running[end] - running[start], end - start)
+            for start in range(count)
+            for end in range(start + 1, count + 1)
+        ]
+    for total, number in sums:
+        if number > 1:
+            yield total
+            yield total / number
+
+
+def _is_total_or_mean(value: Value, against: _Known) -> bool:
+    """Return whether a value is the sum or mean of some of the result's values of its kind.
+
+    As exactly as it is written, or roughly: "about 50 km" for 18.4, 22.1 and 9.7 km.
+    """
+    # Small numbers are often sums of others by chance.
+    if value.kind == "number" and all(n < 100 for n in value.numbers):
+        return False
+    _, point, decimals = value.fact.text.replace(",", ".").rpartition(".")
+    half = 0.51 * 10.0 ** -(len(decimals) if point else 0) * unit_size(value)
+    about = _ROUGHLY if _ABOUT.search(value.clause) else 0.0
+    sizes = [size for v in against.values if v.kind == value.kind for size in v.sizes]
+    return any(
+        abs(size - made) <= max(half, about * abs(made))
+        for made in _totals_and_means(sizes)
+        for size in value.sizes
+    )
 
 
 def _is_shifted(value: Value, mine: list[Value], against: _Known) -> bool:

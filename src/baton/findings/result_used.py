@@ -204,18 +204,8 @@ REGENERATED_BELOW = 0.2
 # It is unknown what a caller used that only answers "All booked.", so it has to state some facts
 # itself.
 TERSE = 3
-# If a caller shares nothing with a result, this number of its own words proves that it did not use
-# the result. More words are needed if it was asked for a judgement, and in languages whose lists of
-# common words are less complete. 60 good answers were written without a word of the result: 13
-# failed with 5 words, and one in fifty does with these numbers. About 7 % of good answers have no
-# word of the result.
-WORDS = 6
-WORDS_OF_VERDICT = 9
-WORDS_ELSEWHERE = 2
 # The number of numbers and names in a result about a specific thing.
 SPECIFIC = 3
-# If a caller states two numbers without a known source, it got them from elsewhere.
-WORDS_WITH_NUMBERS = 4
 
 
 class Limits(NamedTuple):
@@ -526,14 +516,9 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return "the caller spoke another language"
     if _is_general(turn, case, result):
         return None
-    own = read(*words).without(case.had)
-    numbers = [fact for fact in own if fact.kind in HARD and not fact.text.isalpha()]
-    enough = WORDS_OF_VERDICT if wants_verdict(asked) else WORDS
-    if spoken != "en":
-        enough += WORDS_ELSEWHERE
-    if len(own) - len(numbers) < (WORDS_WITH_NUMBERS if len(numbers) > 1 else enough):
-        return "the caller said too little to decide"
-    return None
+    # "Homes are expected to stay scarce" passes on "supply will remain tight" with none of its
+    # words, and no number of own words tells it from an answer about something else.
+    return "the caller may have said it in its own words"
 
 
 def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:

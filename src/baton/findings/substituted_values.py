@@ -83,7 +83,8 @@ def substituted(
         # 14:00 UTC is 15:00 CET.
         if lost.kind in ("date", "time") and is_shifted(lost, value, value.clause):
             continue
-        if lost.kind == "duration" and words < _WORDS:
+        # "Delivery at 18:00" for a meeting at 18:30: a sub-task has times of its own.
+        if lost.kind in ("duration", "date", "time") and words < _WORDS:
             continue
         return Substituted(lost, value)
     return None

@@ -460,6 +460,34 @@ def is_callers(limit: str) -> bool:
     return _TELLS_OF.match(limit) is not None and _DEMANDS.search(limit) is None
 
 
+_KEEPS_BACK = re.compile(
+    r"""(?:\b(?:not|never|without)|n['’]t)\ (?:\w+\ ){0,2}(?:tell|mention|reveal|disclos|shar)\w*
+        |\bkeep\ (?:\w+\ ){1,3}(?:secret|private|quiet|confidential|to\ yourself|between\ us)\b
+        |\bconfidential\w*|\bvertraulich\w*|\bgeheim\w*|\bfür\ dich\b
+        |\b(?:sag|verrat|verrate|nenn|nenne|erwähn|erwähne)\b[^.?!]{0,60}\bnichts?\b
+        |\bnichts?\b[^.?!]{0,60}\b(?:sagen|verraten|nennen|erwähnen)\b
+        |\bne\ (?:l\w{1,2}\ )?(?:dis|dites|dire|révèl\w*|mentionn\w*)\b
+        |\bconfidentiel\w*|\bentre\ nous\b
+        |\bno\ (?:l\w{1,2}\ |se\ lo\ )?(?:dig\w+|cuent\w+|menci\w+|revel\w+)\b|\bconfidencial\w*
+        |\bnon\ (?:dire|dirlo|rivelar\w*)\b|\briservat\w*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def kept_back(parts: list[str]) -> set[str]:
+    """Return the sentences of a request whose values a user wants kept from others.
+
+    "My budget is 6,000 euros, but don't tell the joiners", or "... Don't tell them."
+    """
+    found = set()
+    for place, part in enumerate(parts):
+        if _KEEPS_BACK.search(part):
+            found.add(part)
+            if place and not any(letter.isdigit() for letter in part):
+                found.add(parts[place - 1])
+    return found
+
+
 def excuses(clause: str) -> bool:
     """Return whether a clause states what does not suit a user: "we can't take the one at 7".
 
