@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.model import Score, ToolCall, Trace
+from baton.model import Content, Score, ToolCall, Trace
 from baton.testing import verdicts
 from baton.testing.build import call, delegate, run, trace
 
@@ -265,3 +265,21 @@ def test_prompts_and_answers_that_say_nothing_prove_no_duplicate(prompt: str, an
         "Help me",
     )
     assert all(score.status != "failed" for score in verdicts("duplicate_work", made))
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Check what the other helper found on order 5521.",
+        "Check order 5521 once more.",
+        "Is it true that order 5521 arrives on 7 March?",
+        "Prüfe nochmals, wo Bestellung 5521 ist.",
+        "Test the answer of my colleague on order 5521.",
+        "Which customs papers does parcel SPL-8810, sent with order 5521, need?",
+    ],
+)
+def test_work_on_what_another_agent_found_is_no_duplicate(prompt: str) -> None:
+    found = "Parcel SPL-8810 is with Speedline and arrives on 7 March."
+    made = two_agents(prompt, found, "get_order", "track")
+    made.turns[0].dispatches[0].result = made.turns[0].runs[1].output = Content(text=found)
+    assert last(made).status == "passed", last(made).reason

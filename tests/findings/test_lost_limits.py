@@ -116,6 +116,43 @@ def test_the_same_limit_in_other_words_is_carried(user: str, prompt: str) -> Non
     assert not isinstance(judge(user, prompt), list), judge(user, prompt)
 
 
+SCANS = "Convert the 240 scans in /in/maps to TIFF, 600 dpi, put them into /out, not before 18:00."
+STAIRS = (
+    "Get quotes for oak stairs: 14 steps, 90 cm wide. My budget is 6,000 euros, don't tell them."
+)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "reply"),
+    [
+        # A sub-task has attributes, times and amounts of its own.
+        (SCANS, "Make JPEG previews of five scans.", "Done."),
+        (SCANS, "Count the scans in /in/maps right away.", "There are 240."),
+        (
+            "Fly Ms Oduya from Lagos to Paris in business class on 3 March, seat 4C.",
+            "Get the price of an economy class ticket, so that I can show the difference.",
+            "780 euros.",
+        ),
+        (
+            "Invite the 12 members to room 2.14 on 6 October at 18:30.",
+            "Order snacks for 12 people on 6 October, delivery to room 2.14 at 18:00.",
+            "Ordered.",
+        ),
+        # What a user wants kept from the receiver, and a choice that only the receiver knows.
+        (STAIRS, "Ask for a quote: oak stairs, 14 steps, 90 cm wide.", "What is your budget?"),
+        (
+            "Vaccinate the calves of group B, 2 ml each, record it in list K7.",
+            "Make a list of the calves of group B.",
+            "I have two of them. Which list should I use?",
+        ),
+    ],
+)
+def test_a_sub_task_and_what_is_kept_back_lose_nothing(user: str, prompt: str, reply: str) -> None:
+    trace = trip(reply, said("Done."), user=user, prompt=prompt)
+    found = context_carried(trace, trace.turns[0], trace.turns[0].dispatches[0])
+    assert not isinstance(found, list), found
+
+
 @pytest.mark.parametrize(
     "part",
     ["at most 5 EUR, ", "the red rose ", "keep it, ", "order 7, ", "not in Rome A ", "no hurry "],

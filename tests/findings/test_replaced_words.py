@@ -220,3 +220,25 @@ def test_a_number_of_something_else_does_not_carry_a_time() -> None:
     prompt = "Staff hall B from 9pm with 36 counters in two shifts of 18, boxes 114 to 139 only."
     assert isinstance(judge(user, prompt), list)
     assert not isinstance(judge(user, prompt.replace("9pm", "18:00")), list)
+
+
+@pytest.mark.parametrize(
+    ("request_", "prompt"),
+    [
+        (
+            "Organise the farewell of Mr Brandt on Thursday at 17:00 in the canteen, 45 guests, at "
+            "most 600 euros.",
+            "Ask the caretaker to clean the canteen on Friday.",
+        ),
+        (
+            "Our shop is closed next Monday. Put up a sign.",
+            "Ask the wholesaler to come on Tuesday.",
+        ),
+        (
+            "Plan the tour of the choir in June: 34 singers, two concerts, below 9,000 euros.",
+            "Find out which halls are free for a rehearsal in May.",
+        ),
+    ],
+)
+def test_a_day_or_month_of_a_sub_task_replaces_none(request_: str, prompt: str) -> None:
+    assert not isinstance(judge(request_, prompt), list)

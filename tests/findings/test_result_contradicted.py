@@ -118,6 +118,28 @@ def test_what_is_rounded_derived_or_of_something_else_is_not_one(name: str, answ
     assert judged(name, answer) == "passed"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "About 50 km in three days; the last one is the shortest.",
+        "50.2 km in three days.",
+        "40.5 km without stage 3.",
+        "The mean is 16.7 km.",
+        "The first two have 20.3 km on average.",
+    ],
+)
+def test_sums_and_means_of_some_values_are_none_of_them(answer: str) -> None:
+    result = "Stage 1: 18.4 km. Stage 2: 22.1 km. Stage 3: 9.7 km."
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "passed"
+
+
+def test_sums_of_many_values_are_found_in_a_row() -> None:
+    result = "; ".join(f"month {n}: {100 + 7 * n}.50 EUR" for n in range(1, 13))
+    total = sum(100.5 + 7 * n for n in range(1, 13))
+    answer = f"All twelve months cost {total:.2f} EUR."
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "passed"
+
+
 def test_a_value_that_a_tool_told_in_between_is_not_one() -> None:
     made = trip(RESULTS["balance"], called("pay", amount="180.00"), said("It is 4,130.75 EUR now."))
     assert verdict("result_contradicted", made).status == "passed"

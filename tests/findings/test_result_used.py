@@ -16,6 +16,7 @@ ELSEWHERE = (
     "Our kitchen offers vegetarian menus and drinks, shall I send a brochure? Children under seven "
     "eat at half price, and dogs sleep in the garden shed."
 )
+LATER = "I'll look that up first and get back to you shortly."
 
 
 def judge(trace: Trace, **limits: float) -> Answer:
@@ -41,10 +42,36 @@ def test_a_result_that_shows_in_the_answer_was_used() -> None:
 
 
 def test_a_result_of_which_nothing_shows_was_ignored() -> None:
-    found = only(judge(trip(HOTEL, said(ELSEWHERE))))
+    found = only(judge(trip(HOTEL, said(LATER))))
     assert (found.kind, found.share, found.warning) == ("ignored", 0.0, False)
     assert found.evidence[0].ids == ["d"]
-    assert found.evidence[1].quote == ELSEWHERE[:120]
+    assert found.evidence[1].quote == LATER
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        (HOTEL, ELSEWHERE),
+        (
+            "Meeting of 12 March: 31 residents, most worried about noise after 22:00; teenagers in "
+            "favour; the priest asked for benches.",
+            "Young people love the idea, while older ones fear they won't be able to sleep.",
+        ),
+        (
+            "Supply will remain tight through next year; building permits fell by a third.",
+            "Homes are expected to stay scarce, so start searching early wherever you can.",
+        ),
+        (
+            "Parkett ausverkauft, Rang 38 %, Abendkasse bisher ohne Kontingent.",
+            "Wer billig sitzen möchte, findet problemlos einen Platz, die besten sind dagegen alle "
+            "vergeben.",
+        ),
+    ],
+)
+def test_an_answer_without_a_word_of_the_result_can_not_be_told(result: str, answer: str) -> None:
+    found = judge(trip(result, said(answer)))
+    assert isinstance(found, NotRecorded)
+    assert "0 of" in found.says
 
 
 def test_the_share_is_the_weight_found_of_the_weight_of_all() -> None:
@@ -70,10 +97,7 @@ def test_a_terse_use_is_no_fault() -> None:
 def test_a_word_that_was_in_the_prompt_proves_no_use() -> None:
     trace = trip(
         "Hotel Lutetia, Raspail, 210 EUR",
-        said(
-            "A hotel in Paris is best booked on the web, museums sell maps of the metro, and the "
-            "cafés along the river serve breakfast until noon."
-        ),
+        said("I'll look for a hotel in Paris and get back to you shortly."),
         prompt="Find a hotel in Paris",
     )
     assert kinds(judge(trace)) == ["ignored"]
@@ -95,10 +119,10 @@ def test_two_of_five_failed_before_a_mend_and_all_five_pass_after_it() -> None:
 
 
 def test_fewer_than_three_facts_can_not_tell() -> None:
-    found = judge(trip("Order A1 shipped.", said(ELSEWHERE)))
+    found = judge(trip("Order A1 shipped.", said(LATER)))
     assert isinstance(found, NotRecorded)
     assert "2 facts" in found.says
-    assert kinds(judge(trip("Order A1 shipped.", said(ELSEWHERE)), facts=2)) == ["ignored"]
+    assert kinds(judge(trip("Order A1 shipped.", said(LATER)), facts=2)) == ["ignored"]
 
 
 def test_arguments_of_a_later_call_use_a_result() -> None:
@@ -272,13 +296,7 @@ def test_a_judgement_that_was_asked_for_need_not_repeat_what_it_rests_on(user: s
     found = judge(trip(LIBRARIES, said(VERDICT), user=user))
     assert isinstance(found, NotRecorded)
     assert "asked a yes-or-no question" in found.says
-    assert kinds(judge(trip(LIBRARIES, said(ELSEWHERE), user=user))) == ["ignored"]
-
-
-@pytest.mark.parametrize("user", ["Which packages stop us?", "Can you list the packages?"])
-def test_who_asks_for_the_facts_themselves_has_to_get_them(user: str) -> None:
-    vague = f"{VERDICT} Migrations took an afternoon, and async views bring hardly any speed."
-    assert kinds(judge(trip(LIBRARIES, said(vague), user=user))) == ["ignored"]
+    assert kinds(judge(trip(LIBRARIES, said(LATER), user=user))) == ["ignored"]
 
 
 FLIGHTS = (
@@ -416,17 +434,6 @@ def test_a_rounded_number_may_be_that_of_the_result(answer: str) -> None:
     assert isinstance(judged, NotRecorded | Clear), judged
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        f"{ELSEWHERE} There are about 400 dishes.",
-        f"{ELSEWHERE} Over a million have been sold.",
-    ],
-)
-def test_a_rounded_number_of_something_else_excuses_nothing(answer: str) -> None:
-    assert kinds(judge(trip(QUEUE, said(answer)))) == ["ignored"]
-
-
 SLOTS = "Tuesday: 17:20 with Dr Okafor (exotics only), 17:50 with Dr Lindqvist, 18:40 nurse clinic."
 
 
@@ -442,12 +449,6 @@ def test_picking_one_of_several_that_only_the_result_names_may_be_use(answer: st
     found = judge(trip(SLOTS, said(answer), prompt="Free appointments?"))
     assert isinstance(found, NotRecorded)
     assert "of several" in found.says
-
-
-def test_an_unrelated_answer_picks_nothing() -> None:
-    menus = "Our kitchen offers vegetarian menus and drinks. I sent a brochure about garden sheds."
-    found = judge(trip(SLOTS, said(menus), prompt="Free appointments?"))
-    assert kinds(found) == ["ignored"]
 
 
 @pytest.mark.parametrize(

@@ -1433,11 +1433,13 @@ def _opposite(sent: _Sent) -> Iterator[Replaced]:
         return
     if max(len(sent.request.text), len(sent.prompt)) > _COMPARED:
         return
-    if repeats(sent.request.text, sent.prompt):
+    # "Make JPEG previews" is a sub-task of "convert the scans to TIFF".
+    whole = repeats(sent.request.text, sent.prompt)
+    if whole:
         for old, new in opposites(sent.request.text, sent.prompt):
             yield Replaced(old, new)
-        for limit, lifted in waived(sent.request.text, sent.prompt):
-            yield Replaced(limit, lifted)
+    for limit, lifted in waived(sent.request.text, sent.prompt, whole=whole):
+        yield Replaced(limit, lifted)
     asked = values_of(sent.request.text)
     told = values_of(sent.prompt)
     for lost, value in (*turned_bounds(asked, told), *other_basis(asked, told)):

@@ -52,17 +52,23 @@ def replaced(request: str, prompt: str, has_source: Callable[[str], bool]) -> li
 
 
 # "Clean the canteen on Friday" belongs to a party on Thursday: a sub-task has days of its own. Only
-# a prompt that repeats nearly all numbers and names hands on the whole request.
+# a prompt that repeats nearly all numbers and names, or nearly all words of a short request, hands
+# on the whole request.
 _REPEATED = 0.6
 _LEAST_REPEATED = 3
+_LEAST_WORDS = 2
 
 
 def repeats(request: str, prompt: str) -> bool:
-    """Return whether a prompt repeats nearly all numbers and names of a request."""
+    """Return whether a prompt repeats nearly all numbers and names, or words, of a request."""
     told = read(prompt)
-    facts = [fact for fact in read(request).facts if fact.kind in HARD]
-    repeated = sum(told.holds(fact) for fact in facts)
-    return repeated >= _LEAST_REPEATED and repeated >= _REPEATED * len(facts)
+    facts = [fact for fact in read(request).facts if fact.text.casefold() not in _WEEKDAYS]
+    hard = [fact for fact in facts if fact.kind in HARD]
+    return any(
+        repeated >= max(least, _REPEATED * len(every))
+        for every, least in ((hard, _LEAST_REPEATED), (facts, _LEAST_WORDS))
+        for repeated in (sum(told.holds(fact) for fact in every),)
+    )
 
 
 # --- Weekdays

@@ -28,10 +28,14 @@ _DAY = (
 
 
 class _Limit(NamedTuple):
-    """How a request sets a limit, how a prompt waives it, and words that make both unsure."""
+    """How a request sets a limit, and how a prompt waives it.
+
+    ``denies``: it contradicts a fact, whatever part of the work the prompt is about.
+    """
 
     sets: re.Pattern[str]
     waives: re.Pattern[str]
+    denies: bool = False
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -77,6 +81,7 @@ _LIMITS = (
             |\bmangent?\ de\ tout|\b(?:pas\ d['’]|aucune\ )allergi\w*
             |\bcomen?\ de\ todo|\bsin\ (?:alergi|intoleranci)\w*|\bnadie\ tiene\ alergi\w*"""
         ),
+        denies=True,
     ),
     _Limit(
         _pattern(
@@ -100,11 +105,17 @@ _NEGATED = re.compile(
 _CHARACTERS = 4000
 
 
-def waived(request: str, prompt: str) -> Iterator[tuple[str, str]]:
-    """Yield limits of a request, each with the words of a prompt that say that there is none."""
+def waived(request: str, prompt: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+    """Yield limits of a request, each with the words of a prompt that say that there is none.
+
+    ``whole``: the prompt hands on the whole request. "Fetch her file right away" is a part of "call
+    her after 14:00", and rightly has no such limit.
+    """
     if max(len(request), len(prompt)) > _CHARACTERS:
         return
     for limit in _LIMITS:
+        if not whole and not limit.denies:
+            continue
         lifted = limit.waives.search(prompt)
         # A request that says so itself sets the limit for something else.
         if lifted is None or limit.waives.search(request) is not None:
