@@ -225,10 +225,7 @@ def test_an_answer_that_announces_a_dispatch_nobody_got_is_withheld(
 
 BALANCE = "The balance of account 9 is 4,310.75 EUR. Meyer in Hamburg had it for 14 days."
 WRONG = "The balance of account 9 is 4,130.75 EUR."
-OTHER = (
-    "The cellar valve leaks and needs another gasket before winter comes; a plumber named Olsen "
-    "visits on Monday morning, and whoever lives upstairs should close the taps until noon."
-)
+LATER = "I'll look that up first and get back to you shortly."
 
 
 @pytest.mark.parametrize(
@@ -238,7 +235,7 @@ OTHER = (
         ("result_contradicted", "The balance of account 9 is 4,310.75 EUR.", [], False),
         ("result_contradicted", WRONG, [("pay", {"amount": "180.00"}, "4,130.75 EUR left")], False),
         ("result_used", "It is 4,310.75 EUR, after 14 days at Meyer.", [], False),
-        ("result_used", OTHER, [], True),
+        ("result_used", LATER, [], True),
     ],
 )
 def test_an_answer_is_compared_with_what_came_back_to_its_agent(

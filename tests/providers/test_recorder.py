@@ -36,7 +36,7 @@ def desk(message):
     return desk.output
 """
 USED = 'f"Bus 7 stays in the depot until Friday 12 June: {FINDING}"'
-IGNORED = '"All is well. Tram 3 leaves platform 9 at noon, as planned by the dispatcher."'
+IGNORED = '"I\'ll look that up first and get back to you shortly."'
 
 
 def played(folder: Path, answer: str, *evaluators: str, **more: Any) -> baton.Evaluation:

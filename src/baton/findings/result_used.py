@@ -523,9 +523,9 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
 
 def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
     """Return whether the answer only announces a later answer, or asks about the work."""
-    if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
+    answer = _only_answer(turn, case)
+    if answer is None:
         return False
-    answer = plain_text(turn.output)
     if _is_opposite(case, answer, result):
         return True
     # After a negative result the caller looks for another way: "Which other day would suit you?"
@@ -545,6 +545,17 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
             and (_wants_facts(case.asked) or wants_verdict(case.asked))
         )
     )
+
+
+def _only_answer(turn: Turn, case: _Case) -> str | None:
+    """Return what a caller answers, if it did nothing else after the result.
+
+    While a guard checks the answer of an agent below another one, the turn has no output yet.
+    """
+    if any(not isinstance(step, Said) for step in case.trip.after):
+        return None
+    words = _words(turn, case)
+    return words[-1] if words else None
 
 
 def _is_opposite(case: _Case, answer: str, result: str) -> bool:
@@ -624,9 +635,9 @@ def _is_general(turn: Turn, case: _Case, result: str) -> bool:
 
     The result makes none, and has numbers or names that the answer lacks.
     """
-    if turn.output is None or any(not isinstance(step, Said) for step in case.trip.after):
+    answer = _only_answer(turn, case)
+    if answer is None:
         return False
-    answer = plain_text(turn.output)
     specific = sum(fact.kind in HARD for fact in case.facts) >= SPECIFIC and is_of_this(case.asked)
     return specific and speaks_in_general(answer) and not speaks_in_general(result)
 

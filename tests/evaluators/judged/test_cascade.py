@@ -23,13 +23,7 @@ REPORT = "The invoice 4711 of Smith Ltd is due on 2026-03-01, total 1250.75 EUR,
 
 
 def ignored() -> Trace:
-    return trip(
-        REPORT,
-        said(
-            "I compared three bicycles for you: the Falcon has the lightest frame, the Heron the best "
-            "brakes, and the Swift costs least. I would take the Heron for rides in the mountains."
-        ),
-    )
+    return trip(REPORT, said("I'll look that up first and get back to you shortly."))
 
 
 def used() -> Trace:
