@@ -1,6 +1,6 @@
 """Baton tests what happens when AI agents hand work to one another.
 
-Names are imported when they are first used: ``import baton`` itself costs next to nothing.
+Names are imported on first use, so that ``import baton`` is fast.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-if sys.version_info < (3, 11):  # noqa: UP036 - from a folder it is imported whatever Python it is
+if sys.version_info < (3, 11):  # noqa: UP036 - any Python can import it from a folder
     raise ImportError(f"Baton needs Python 3.11 or later; this is {sys.version.split()[0]}")
 
 if TYPE_CHECKING:
@@ -148,9 +148,9 @@ _MODULES = {
     "try_policy": "baton.session.guard",
     "try_rubrics": "baton.session.rubrics",
 }
-"""Where a public name is; all others are in ``baton.model``."""
+"""The modules of public names; all others are in ``baton.model``."""
 _BELOW = ("evaluators", "guard", "otel", "prompts", "testing")
-"""What is used as ``baton.prompts.get(...)``, also where only ``baton`` was imported."""
+"""Modules that work after ``import baton`` alone: ``baton.prompts.get(...)``."""
 
 
 def __getattr__(name: str) -> Any:

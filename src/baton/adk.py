@@ -2,8 +2,8 @@
 
     App(name="desk", root_agent=desk, plugins=[baton.adk.Plugin()])
 
-or ``adk api_server --extra_plugins baton.adk.Plugin FOLDER``. It does nothing until the server is
-started with ``BATON_ADK_PLUGIN=on``: whoever may then send messages chooses what agents are told.
+or ``adk api_server --extra_plugins baton.adk.Plugin FOLDER``. It does nothing unless the server is
+started with ``BATON_ADK_PLUGIN=on``: then every client can choose the texts of the agents.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from baton.stand_ins.passing import passed
 __all__ = ["Plugin"]
 
 _KEPT = 200
-"""Sessions that are played at once, of which the oldest is forgotten."""
+"""The most sessions at once; the oldest one is dropped."""
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]
     """Plays cases of Baton with the agents of a server, in sessions that live in memory.
 
     The agents, the other plug-ins, and the services for artifacts, memory and credentials are the
-    server's own. Messages that are not Baton's pass as if the plug-in were not there.
+    server's own. Messages that are not Baton's are not affected.
 
     Args:
-        name: what the plug-in goes by in ADK.
-        enabled: whether it takes orders; by the environment variable ``BATON_ADK_PLUGIN`` (``on``)
-            when left out.
+        name: the name of the plug-in in ADK.
+        enabled: whether it accepts orders; by default if the environment variable
+            ``BATON_ADK_PLUGIN`` is ``on``.
     """
 
     def __init__(self, name: str = "baton", *, enabled: bool | None = None) -> None:
@@ -51,7 +51,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]
     async def on_user_message_callback(
         self, *, invocation_context: Any, user_message: Any
     ) -> types.Content | None:
-        """Carry out an order; leave any other message alone."""
+        """Carry out an order; ignore any other message."""
         arguments = _order_in(user_message)
         if arguments is None:
             return None
@@ -59,10 +59,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]
         if on:
             reply = await self._carry_out(invocation_context, arguments)
         else:
-            reply = {
-                "problem": f"Baton's plug-in is switched off there: start the server with "
-                f"{SWITCH}=on"
-            }
+            reply = {"problem": f"Baton's plug-in is off on this server: start it with {SWITCH}=on"}
         self._replies[invocation_context.invocation_id] = reply
         return types.Content(role="user", parts=[types.Part(text="an order of Baton")])
 
@@ -76,11 +73,13 @@ class Plugin(BasePlugin):  # type: ignore[misc]
 
     async def _carry_out(self, context: Any, arguments: dict[str, Any]) -> dict[str, Any]:
         if arguments.get("format") != FORMAT:
-            return {"problem": "Baton has another version there than here: install the same"}
+            return {"problem": "the server has another version of Baton: install the same one"}
         try:
             order = msgspec.convert(arguments, Order)
             if not isinstance(context.agent, BaseAgent):
-                return {"problem": "the root of the app is a Workflow, which cannot be played so"}
+                return {
+                    "problem": "the root of the app is a Workflow, which cannot be played this way"
+                }
             if order.do == "texts":
                 agents = await _agents(context, order)
                 return {"texts": agents.texts(), "tools": sorted(agents.tools())}
@@ -98,7 +97,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]
             session.agents.change(order.texts)
             await session.agents.open(key, order.state)
         elif session is None or session.number != order.number:
-            return {"problem": "the server has lost what was said before: was it restarted?"}
+            return {"problem": "the server no longer has the earlier messages: was it restarted?"}
         self._sessions[key] = session._replace(number=order.number + 1)
         if len(self._sessions) > _KEPT:
             del self._sessions[next(iter(self._sessions))]
@@ -121,7 +120,7 @@ class Plugin(BasePlugin):  # type: ignore[misc]
 
 
 class _Session(NamedTuple):
-    """A session that is played, and the number of its next message."""
+    """A session in progress, and the number of its next message."""
 
     agents: Agents
     case: Case
@@ -137,7 +136,7 @@ def _order_in(message: Any) -> dict[str, Any] | None:
 
 
 async def _agents(context: Any, order: Order) -> Agents:
-    """Return the agents of a server as an app of their own, whose sessions live in memory.
+    """Return the agents of a server as a separate app with sessions in memory.
 
     Raises:
         ProviderError: a toolset does not list its tools.
@@ -157,7 +156,5 @@ async def _agents(context: Any, order: Order) -> Agents:
     try:
         await agents.define()
     except Exception as error:
-        raise ProviderError(
-            f"the tools of the agents are not known: {trouble_of(error)}"
-        ) from error
+        raise ProviderError(f"the tools of the agents are unknown: {trouble_of(error)}") from error
     return agents

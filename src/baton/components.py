@@ -1,9 +1,9 @@
 """Components: the named texts of an agent system that may be changed, and checks of changes.
 
-``agent:refund`` are the instructions of the agent ``refund``, ``description:refund`` is what
-routers read of it, ``tool:charge`` what models read of a tool, ``examples:refund`` a choice of
-cases. A program takes its own texts through ``baton.prompts.get``, and examples through
-``baton.prompts.examples``; a choice is handed over as a text too, the JSON of its examples.
+``agent:refund`` is the instructions of the agent ``refund``, ``description:refund`` its description
+for routers, ``tool:charge`` the description of a tool, and ``examples:refund`` a choice of cases. A
+program gets its texts from ``baton.prompts.get``, and examples from ``baton.prompts.examples``; a
+choice is passed as a text, too: the JSON of its examples.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ HEADER = "X-Baton-Prompts"
 """HTTP header with changed texts: the base64 form of such an object."""
 
 _CHANGED: dict[str, str] = {}
-_ASKED: dict[str, tuple[str, str]] = {}
+_REQUESTED: dict[str, tuple[str, str]] = {}
 """The program's own text, and the file that requested it, by name."""
 _OF_REQUEST: ContextVar[Mapping[str, str]] = ContextVar("baton_prompts", default={})  # noqa: B039
 
@@ -39,7 +39,7 @@ def check_name(name: str) -> str:
     kind, colon, of = name.partition(":")
     if not colon or not of or kind not in KINDS:
         kinds = ", ".join(f"`{each}:NAME`" for each in KINDS)
-        raise InputError(f"`{name}` names no component: write {kinds}")
+        raise InputError(f"`{name}` is not a component: write {kinds}")
     return name
 
 
@@ -54,47 +54,47 @@ def get(name: str, default: str) -> str:
     """Return the text of a component: ``default``, unless a replay changes it.
 
     Raises:
-        InputError: the name is not one of a text, as ``agent:refund`` is.
+        InputError: the name is not that of a text, such as ``agent:refund``.
     """
     if are_examples(name):
-        raise InputError(f"`{name}` is a choice of cases: ask for it by `baton.prompts.examples`")
+        raise InputError(f"`{name}` is a choice of cases: get it with `baton.prompts.examples`")
     return _requested(name, default, sys._getframe(1).f_code.co_filename)
 
 
 def examples(name: str, default: str) -> list[Example]:
     """Return cases as examples: those of ``default``, unless a replay chooses others.
 
-    Files are read at each call: a program may well ask once, while it is loaded.
+    Files are read at each call: call it once, when the program is loaded.
 
     Args:
-        name: as in ``examples:refund``.
-        default: a dataset, ``FILE`` or ``FILE:case1,case2``, or a file that chooses cases of one
-            by ``from``, ``ids`` and ``number``. Its path starts beside the file that asks.
+        name: such as ``examples:refund``.
+        default: a dataset, ``FILE`` or ``FILE:case1,case2``, or a file that selects cases of a
+            dataset by ``from``, ``ids`` and ``number``. Paths are relative to the calling file.
 
     Raises:
-        InputError: the name is not one of examples, or the files have errors.
+        InputError: the name is not that of examples, or the files have errors.
     """
     if not are_examples(name):
-        raise InputError(f"`{name}` is one text: ask for it by `baton.prompts.get`")
+        raise InputError(f"`{name}` is one text: get it with `baton.prompts.get`")
     file = sys._getframe(1).f_code.co_filename
     return read_examples(_requested(name, chosen(default, Path(file).parent), file))
 
 
 def are_examples(name: str) -> bool:
-    """Tell a choice of examples from other components; raises InputError for a bad name."""
+    """Return whether a component is a choice of examples; raises InputError for a bad name."""
     return check_name(name).startswith("examples:")
 
 
 def chosen(choice: str | os.PathLike[str] | Iterable[Case], folder: Path = Path()) -> str:
-    """Return a choice of cases as the text that is handed over, with an example a line.
+    """Return a choice of cases as a text, one example per line.
 
     Args:
         choice: cases, or what :func:`examples` takes.
-        folder: where the path of a choice starts.
+        folder: the folder that paths are relative to.
 
     Raises:
-        InputError: the files have errors, there is no such case, or one that shows nothing: it does
-            not say what should happen.
+        InputError: the files have errors, there is no such case, or a case expects nothing, so that
+            it is not an example.
     """
     # A program that only requests texts should not load the code for datasets.
     from baton.datasets.examples import as_text, chosen_cases
@@ -115,7 +115,7 @@ def read_examples(text: str) -> list[Example]:
 
 def _requested(name: str, default: str, file: str) -> str:
     """Return the current text of a component, and record that a file requests it."""
-    _ASKED[check_name(name)] = default, file
+    _REQUESTED[check_name(name)] = default, file
     of_request = _OF_REQUEST.get()
     if name in of_request:
         return of_request[name]
@@ -129,7 +129,7 @@ def asked(is_own: Callable[[str], bool]) -> dict[str, str]:
     """Return the texts that a program requested, by name; its files are named by path."""
     return {
         name: _CHANGED.get(name, default)
-        for name, (default, file) in _ASKED.items()
+        for name, (default, file) in _REQUESTED.items()
         if is_own(file)
     }
 
@@ -146,9 +146,10 @@ def to_header(texts: Mapping[str, str]) -> str:
 
 @contextmanager
 def handed_over(header: str | None) -> Iterator[None]:
-    """Have :func:`get` return the texts of a request's header, until the block ends.
+    """Make :func:`get` return the texts of a request's header inside the block.
 
-    Whoever can send the header chooses the agents' texts: a server should accept it only in tests.
+    A client that sends this header chooses the agents' texts: a server should accept it only in
+    tests.
 
     Raises:
         InputError: it is not such a header.
@@ -182,12 +183,12 @@ def changes_of(
     """Check changes of texts, and return them by their hashes.
 
     Args:
-        texts: the components that there are, as they are.
+        texts: the current texts of all components.
         changed: the new texts.
-        tools: the names of tools that texts may tell about.
+        tools: the names of tools that texts may mention.
 
     Raises:
-        InputError: a component that there is not, or a text that breaks something or is the same.
+        InputError: an unknown component, or a text that breaks something or changes nothing.
     """
     problems = []
     for name, new in changed.items():
@@ -196,7 +197,7 @@ def changes_of(
             hint = suggestion(name, set(texts)) or "there are none"
             problems.append(f"no component `{name}`; {hint}")
         elif new == texts[name]:
-            problems.append(f"`{name}` has this text already: nothing would change")
+            problems.append(f"`{name}` already has this text: nothing would change")
         elif are_examples(name):
             read_examples(new)
         elif faults := faults_of_change(texts[name], new, tools):
@@ -224,12 +225,12 @@ _FENCE = re.compile(r"```json\s*(.*?)```", re.DOTALL)
 def faults_of_change(old: str, new: str, tools: Collection[str] = ()) -> list[str]:
     """Return what a change of a text would break; empty if nothing.
 
-    Placeholders, the names of tools that the old text tells about, and blocks of JSON that state
+    Placeholders, the names of tools that the old text mentions, and blocks of JSON that state
     an output's form have to be in the new text as well.
 
     Args:
-        old: the text as it is.
-        new: the text that is to replace it.
+        old: the current text.
+        new: the text that would replace it.
         tools: the names of tools that the agent has.
     """
     faults = []

@@ -4,9 +4,10 @@
 
     record("runs/desk.otlp.jsonl")
 
-`baton record -- python app.py` does the same for a program that has no such line. A line is OTLP as
-JSON, as the file exporter of an OpenTelemetry Collector writes it, so that other tools read it too.
-``send()`` in place of ``record`` sends to `baton serve`. Needs ``pip install 'baton-evals[otel]'``.
+`baton record -- python app.py` does the same without a change of the program. Each line is OTLP as
+JSON, like those of the file exporter of an OpenTelemetry Collector, so that other tools can read
+it, too. ``send()`` instead of ``record`` sends to `baton serve`. Needs
+``pip install 'baton-evals[otel]'``.
 """
 
 from __future__ import annotations
@@ -73,20 +74,20 @@ Json = dict[str, Any]
 
 
 class FileSpanExporter(SpanExporter):
-    """Adds a line to a file for each batch of spans; folders are made, earlier lines stay."""
+    """Adds a line to a file for each batch of spans; creates folders, keeps earlier lines."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._file = _File(path)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Write a batch, so that it is there when this returns; raises OSError."""
+        """Write a batch before this returns; raises OSError."""
         if spans:
             groups = _grouped((span, span.resource, span.instrumentation_scope) for span in spans)
             self._file.add({"resourceSpans": _resources(groups, "scopeSpans", "spans", _span)})
         return SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
-        """Do nothing: what was exported is written."""
+        """Do nothing: exported spans are already written."""
         return True
 
 
@@ -98,11 +99,11 @@ class _Listening:
         self.hearing = Hearing(spans, logs)
 
     def record_claude(self, begun: Callable[[str], None], failed: Callable[[str], None]) -> None:
-        """Write each conversation with the Claude Agent SDK as spans, when it has ended.
+        """Write each conversation with the Claude Agent SDK as spans, when it ends.
 
-        ``begun`` gets the name of this recording once the program imports the SDK, ``failed`` why a
-        conversation could not be written. Where an instrumentor of the SDK is installed, or the
-        environment refuses one, nothing is done.
+        ``begun`` is called with the name of this recording when the program imports the SDK,
+        ``failed`` with the reason if a conversation could not be written. If an instrumentor of the
+        SDK is installed, or the environment excludes it, this does nothing.
         """
 
         def imported(_: ModuleType) -> None:
@@ -127,15 +128,15 @@ class _ClaudeWriter:
         self._counts: Counter[str] = Counter()
 
     def write(self, messages: Messages, agents: Catalog) -> None:
-        """Write one; a recording never ends its program."""
+        """Write one conversation; an error never stops the program."""
         from baton.export.sdk import sdk_spans
         from baton.providers.claude_hearing import conversation_trace
 
         try:
             resource = self._made_by.merge(Resource(dict(_tagger.attributes)))
             trace_ = conversation_trace(messages, agents)
-            # What continues in a session that had ended (`resume`) is written by itself: cases are
-            # found by ids.
+            # A resumed session is written as another conversation with a different id, because
+            # cases are found by ids.
             self._counts[trace_.id] += 1
             if (number := self._counts[trace_.id]) > 1:
                 trace_.id = f"{trace_.id}-{number}"
@@ -148,7 +149,7 @@ class _ClaudeWriter:
 
 
 class Recording(_Listening):
-    """A recording under way; it is complete when the program ends, or a ``with`` block does."""
+    """A recording in progress; it is complete when the program or its ``with`` block ends."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._spans = _SpanWriter(path)
@@ -168,12 +169,12 @@ class Recording(_Listening):
 def record(path: str | os.PathLike[str]) -> Recording:
     """Write all spans and log records of this program to a file from now on.
 
-    Tracer providers that the program has set or makes later stay, and get one more processor;
-    without one, one is set. Instrumentation is the program's own affair, before or after:
+    Tracer providers that the program has set or sets later are kept, and get one more processor; if
+    there is none, one is set. The program adds its own instrumentation, before or after this call:
     LangChain, LangGraph and the Claude Agent SDK need none.
 
     Raises:
-        InputError: the tracer provider that is set takes no span processors.
+        InputError: the current tracer provider does not accept span processors.
     """
     recording = Recording(path)
     recording.hearing.install()
@@ -183,7 +184,7 @@ def record(path: str | os.PathLike[str]) -> Recording:
 
 
 class Sending(_Listening):
-    """Spans and log records of this program on their way to a server, in batches."""
+    """Sends spans and log records of this program to a server, in batches."""
 
     def __init__(
         self,
@@ -193,7 +194,7 @@ class Sending(_Listening):
         project: str | None = None,
         answered: Callable[[int, str], None] | None = None,
     ) -> None:
-        """Begin; ``answered`` hears the status of each answer, and the reason of a refusal."""
+        """Start; ``answered`` gets the status of each answer, and the reason if refused."""
         address = plain_address(server, option("server"), "`key` or BATON_API_KEY")
         try:
             import requests
@@ -262,14 +263,14 @@ def _reason(answer: Any) -> str:
             body = msgspec.json.decode(answer.content, type=dict[str, Any])
             reason = body.get("error") or body.get("message")
     except (msgspec.DecodeError, UnicodeError, RecursionError, NoProtobuf):
-        reason = None  # from another program that answers instead
+        reason = None  # another program answered
     return str(reason or answer.reason)[:300]
 
 
 _DELAY = 1000
-"""The most milliseconds that a span waits for others."""
+"""The maximum milliseconds that a span waits for others."""
 _WAITING = 100_000
-"""Spans that may wait: those of a conversation with Claude come all at once, when it ends."""
+"""The maximum number of waiting spans: those of a conversation with Claude all come at its end."""
 _PATIENCE = 5
 """Seconds that a program waits at its end for a server that does not answer."""
 
@@ -277,16 +278,16 @@ _PATIENCE = 5
 def send(server: str = SERVER, *, key: str | None = None, project: str | None = None) -> Sending:
     """Send all spans and log records of this program to a server from now on (`baton serve`).
 
-    As with :func:`record`, tracer providers of the program stay. What the server does not take is
-    lost: an agent never waits for it, nor ends by it.
+    As with :func:`record`, tracer providers of the program are kept. Data that the server does not
+    accept is lost: an agent never waits for the server, and never fails because of it.
 
     Args:
-        server: the address of the server, or of any other that takes OTLP over HTTP.
-        key: an API key; ``BATON_API_KEY`` of the environment when left out.
-        project: the project, where the key does not say it.
+        server: the address of the server, or of any other that accepts OTLP over HTTP.
+        key: an API key; the default is the environment variable ``BATON_API_KEY``.
+        project: the project, if the key does not determine it.
 
     Raises:
-        InputError: there is no exporter, or the tracer provider that is set takes no processors.
+        InputError: no exporter is installed, or the tracer provider does not accept processors.
     """
     sending = Sending(server, key=key, project=project)
     sending.hearing.install()
@@ -295,15 +296,15 @@ def send(server: str = SERVER, *, key: str | None = None, project: str | None = 
 
 
 def tag(project: str | None = None, rules: Sequence[str] = ()) -> None:
-    """Put on all spans of this program, from now on, which project they are of, and which rules.
+    """Add a project and the names of rules to all spans of this program from now on.
 
-    `baton serve` scores a conversation by the rules that are for its project, and by those with
-    `tagged: true` that its program names here. The last call holds. Without an SDK for traces
-    nothing is sent, and nothing is tagged. A program that is not Python sets the same attributes
-    as `OTEL_RESOURCE_ATTRIBUTES=baton.project=support,baton.rules=NAME`.
+    `baton serve` scores a conversation by the rules for its project, and by those with
+    `tagged: true` that its program names here. The last call counts. Without an SDK for traces
+    nothing is sent or tagged. Programs in other languages set the same attributes with
+    `OTEL_RESOURCE_ATTRIBUTES=baton.project=support,baton.rules=NAME`.
 
     Raises:
-        InputError: nothing is named, or ``rules`` is one text.
+        InputError: neither is given, or ``rules`` is one text.
     """
     if isinstance(rules, str):
         raise InputError(f"`rules` is a list of names: write [{rules!r}]")
@@ -313,7 +314,7 @@ def tag(project: str | None = None, rules: Sequence[str] = ()) -> None:
     if rules:
         attributes[RULES] = tuple(rules)
     if not attributes:
-        raise InputError("`tag` names a project or rules: neither is given")
+        raise InputError("`tag` needs a project or rules: neither is given")
     is_first = not _tagger.attributes
     _tagger.attributes = attributes
     if is_first:
@@ -322,13 +323,13 @@ def tag(project: str | None = None, rules: Sequence[str] = ()) -> None:
 
 
 class _Tagger(SpanProcessor):
-    """Sets attributes on each span when it begins."""
+    """Sets attributes on each span when it starts."""
 
     def __init__(self) -> None:
         self.attributes: Mapping[str, str | tuple[str, ...]] = {}
 
     def meet(self, provider: Any) -> None:
-        """Tag the spans of a provider; one that takes no processors makes none."""
+        """Tag the spans of a provider; one without processors makes no spans."""
         if hasattr(provider, "add_span_processor"):
             provider.add_span_processor(self)
 
@@ -340,7 +341,7 @@ _tagger = _Tagger()
 
 
 class _SpanWriter(SimpleSpanProcessor):
-    """Writes each span when it ends, and those that never do when the program ends."""
+    """Writes each span when it ends, and unfinished spans when the program ends."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(FileSpanExporter(path))
@@ -357,7 +358,7 @@ class _SpanWriter(SimpleSpanProcessor):
         super().on_end(span)
 
     def write_open(self) -> None:
-        """Write what has not ended, as far as known."""
+        """Write the unfinished spans."""
         unfinished = [span._readable_span() for span in self._open.values()]
         self._open.clear()
         self.span_exporter.export(unfinished)
@@ -377,14 +378,14 @@ class _LogWriter(LogRecordProcessor):
         self._file.add({"resourceLogs": _resources(groups, "scopeLogs", "logRecords", _log)})
 
     def shutdown(self) -> None:
-        """Do nothing, as all is written."""
+        """Do nothing: all records are written."""
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
         return True
 
 
 class _File:
-    """Lines of one file; several may write to it, also in several processes."""
+    """Adds lines to a file; several threads and processes may write to it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -503,7 +504,7 @@ def _value(value: Any) -> Json:
 
 
 def _text(text: str) -> str:
-    """Replace lone surrogates, which no file can hold."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

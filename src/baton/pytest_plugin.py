@@ -1,4 +1,4 @@
-"""The pytest plug-in: nothing of Baton is imported until a test asks for it."""
+"""The pytest plug-in: nothing of Baton is imported until a test needs it."""
 
 from __future__ import annotations
 
@@ -15,33 +15,36 @@ if TYPE_CHECKING:
 
 _EVAL_SETS = (".evalset.json", ".test.json")
 _CONFIGS = ("baton.yaml", "baton.yml")
-_HELP = "collect baton.yaml, *.evalset.json and *.test.json, one test a case"
+_HELP = "collect baton.yaml, *.evalset.json and *.test.json, one test per case"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the flag and the settings; all is off unless asked for."""
+    """Add the flag and the settings; everything is off by default."""
     parser.getgroup("baton").addoption("--baton", action="store_true", default=False, help=_HELP)
     parser.addini("baton", _HELP, type="bool", default=False)
-    parser.addini("baton_agent", "what plays collected eval sets: a folder, an address, a function")
+    parser.addini(
+        "baton_agent",
+        "the agent that plays collected eval sets: a folder, an address or a function",
+    )
     parser.addini(
         "baton_trust",
-        "folders whose baton.yaml and test_config.json may name code, though they were only found",
+        "folders whose baton.yaml and test_config.json may name code when they are collected",
         type="args",
     )
     parser.addini("baton_repeat", "how often each collected case is played", default="1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers",
         "baton(dataset, agent, evaluators=None, repeat=1, timeout=600, trust=()): run a test once "
-        "for every case of a dataset; it gets what became of it as `baton_result`",
+        "for every case of a dataset; its result is `baton_result`",
     )
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect files of cases where that was asked for."""
+    """Collect files with cases, if that is switched on."""
     config = parent.config
     if not (config.getoption("--baton") or config.getini("baton")):
         return None
@@ -58,7 +61,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None:
         return
     if "_baton_place" not in metafunc.fixturenames:
-        pytest.fail("a test marked `baton` takes `baton_result` or `baton_case`", pytrace=False)
+        pytest.fail(
+            "a test marked `baton` needs the argument `baton_result` or `baton_case`", pytrace=False
+        )
     from baton.model.visible import visible_line, without_commands
     from baton.testing.suite import marked_suite
 
@@ -72,13 +77,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def _baton_place(request: pytest.FixtureRequest) -> tuple[Suite, int]:
     if not hasattr(request, "param"):
         pytest.fail("mark the test: @pytest.mark.baton(dataset, agent)", pytrace=False)
-    found: tuple[Suite, int] = request.param
-    return found
+    place: tuple[Suite, int] = request.param
+    return place
 
 
 @pytest.fixture
 def baton_case(_baton_place: tuple[Suite, int]) -> Case:
-    """Give the case that a test marked ``baton`` runs for."""
+    """Return the case of a test marked ``baton``."""
     suite, place = _baton_place
     return suite.dataset.cases[place]
 
@@ -92,14 +97,14 @@ def baton_results(_baton_place: tuple[Suite, int]) -> Sequence[CaseResult]:
 
 @pytest.fixture
 def baton_result(baton_results: Sequence[CaseResult]) -> CaseResult:
-    """Play and score the case; of several repeats the worst: an error, else a failure."""
+    """Play and score the case; return the worst of several repeats: an error, else a failure."""
     worst = ("error", "failed", "skipped", "passed")
     return min(baton_results, key=lambda result: worst.index(result.status))
 
 
 @pytest.fixture
 def baton_llm() -> Iterator[LlmServer]:
-    """Give a scripted LLM on loopback: set its ``script``, and ask it as ``judge()`` says."""
+    """Yield a scripted LLM on loopback: set its ``script`` and use the config of ``judge()``."""
     from baton.testing import llm_server
 
     with llm_server() as server:

@@ -1,9 +1,9 @@
-"""The one way out: all that is written to standard output and standard error passes here.
+"""Safe output: everything written to standard output and standard error passes through here.
 
-Nothing that writes has to think of it: `print`, `logging`, warnings, error messages, tracebacks and
-reports are safe because the streams are. Values that a config took from the environment are masked
-here as well. Colours and the movements of a progress bar are ours; they take
-:func:`own_output`, after their texts were made visible.
+Callers do not have to care: `print`, `logging`, warnings, error messages, tracebacks and reports
+are safe because the streams are. Values that a config took from the environment are masked here,
+too. Baton's own colors and progress bars are written to :func:`own_output`, after their texts were
+made visible.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from baton.model.secrets import mask
 from baton.model.visible import visible, without_commands
 
 _CI = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")
-"""Variables by which CI systems that read commands from a log tell that they run: GitHub Actions,
-Azure Pipelines, TeamCity."""
+"""Variables set by the CI systems that read commands from a log: GitHub Actions, Azure Pipelines,
+TeamCity."""
 _TAIL = 64
-"""How much of an unfinished line is kept: a command may be written in pieces, such as ``##`` and
-``[group]``, and none has a longer start than this that counts."""
+"""Characters of an unfinished line that are kept: a command may be written in pieces, such as
+``##`` and ``[group]``, and no command has a longer start."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}m")
 
 
 class SafeStream:
-    """A stream that shows what could act on a terminal or a build as visible escapes.
+    """A stream that escapes text that could act on a terminal or a build.
 
-    Everything but writing is left to the stream below.
+    Everything but writing is delegated to the wrapped stream.
     """
 
     def __init__(self, stream: TextIO, *, in_ci: bool, on_github: bool, reports: bool) -> None:
         """Wrap a stream.
 
         Args:
-            stream: where it all goes.
-            in_ci: break what CI systems take for a command.
-            on_github: tell GitHub to read no commands from what a report prints.
-            reports: whether reports are printed here; others' lines may come between on any other.
+            stream: the wrapped stream.
+            in_ci: break texts that CI systems take for commands.
+            on_github: tell GitHub to read no commands from reports.
+            reports: whether reports are printed here; on other streams, lines of other programs may
+                come between.
         """
         self.stream = stream
         self.in_ci = in_ci
@@ -51,7 +52,7 @@ class SafeStream:
         self._token: str | None = None
 
     def write(self, text: str) -> int:
-        """Write a text, with escapes for what is not to be seen or obeyed."""
+        """Write a text, with escapes for invisible characters and commands."""
         self._pass_on(visible(mask(text)))
         return len(text)
 
@@ -62,21 +63,21 @@ class SafeStream:
 
     @property
     def rich_proxied_file(self) -> OwnOutput:
-        """Where Rich writes that is not ours, such as the help of cyclopts: text with colours."""
+        """The stream for other users of Rich, such as the help of cyclopts: text with colors."""
         return OwnOutput(self, colours_only=True)
 
     def write_own(self, text: str) -> None:
-        """Write a text that was made visible, with codes of ours for the terminal."""
+        """Write a text that was made visible, with Baton's own codes for the terminal."""
         if self._reports and self.on_github and self._token is None and not self._line:
             import secrets
 
-            # As GitHub advises: an unguessable word, so that no text of others ends the bracket.
+            # As GitHub advises: a random token, so that no untrusted text ends the bracket.
             self._token = secrets.token_hex(16)
             self.stream.write(f"::stop-commands::{self._token}\n")
         self._pass_on(mask(text))
 
     def accept_commands(self) -> None:
-        """End the bracket, if there is one: what follows may be commands of ours."""
+        """End the bracket, if there is one: Baton's own commands may follow."""
         if self._token is not None:
             token, self._token = self._token, None
             self.stream.write(f"{'' if not self._line else chr(10)}::{token}::\n")
@@ -86,8 +87,8 @@ class SafeStream:
         if not self.in_ci:
             self.stream.write(text)
             return
-        # A piece of a line is read with what was written of the line before. No command is whole
-        # in that, so that breaking changes nothing of it.
+        # A piece is checked together with the earlier part of its line. That part holds no complete
+        # command, so that it is not changed.
         whole = without_commands(self._line + text)
         self.stream.write(whole[len(self._line) :])
         _, newline, last = whole.rpartition("\n")
@@ -98,7 +99,7 @@ class SafeStream:
 
 
 class OwnOutput:
-    """The way for what we draw ourselves: its texts are visible already, its codes are ours."""
+    """The stream for what Baton draws: its texts are already visible, its codes are Baton's own."""
 
     def __init__(self, safe: SafeStream, *, colours_only: bool = False) -> None:
         self._safe = safe
@@ -106,11 +107,11 @@ class OwnOutput:
 
     @property
     def rich_proxied_file(self) -> OwnOutput:
-        """Rich asks for this by its name, and writes here."""
+        """Rich looks for this name, and writes here."""
         return self
 
     def write(self, text: str) -> int:
-        """Write a text; of codes, those for colours only where others draw."""
+        """Write a text; if others draw, only codes for colors are kept."""
         if not self._colours_only:
             self._safe.write_own(text)
             return len(text)
@@ -127,20 +128,20 @@ class OwnOutput:
 
 
 def safe_around(stream: TextIO) -> TextIO:
-    """Return a safe stream around one that Rich puts in place of ours while it draws.
+    """Return a safe stream around the one that Rich installs while it draws.
 
-    Rich takes codes of a terminal in what others print for colours and links of theirs.
+    Rich would take terminal codes in printed texts for colors and links.
     """
     return cast("TextIO", SafeStream(stream, in_ci=False, on_github=False, reports=False))
 
 
 def own_output(out: IO[str]) -> IO[str]:
-    """Return where codes of ours are written; the same for what is no stream of this process."""
+    """Return the stream for Baton's own codes; a stream that is not safe is returned unchanged."""
     return cast("IO[str]", OwnOutput(out)) if isinstance(out, SafeStream) else out
 
 
 def command_output(out: IO[str]) -> IO[str]:
-    """Return where commands for a CI system are written; each text in them is escaped already."""
+    """Return the stream for commands to a CI system; texts in them have to be escaped."""
     if not isinstance(out, SafeStream):
         return out
     out.accept_commands()
@@ -148,15 +149,15 @@ def command_output(out: IO[str]) -> IO[str]:
 
 
 def expect_commands(out: IO[str]) -> None:
-    """Take it that GitHub Actions reads along, whatever the environment says."""
+    """Assume that GitHub Actions reads the output, whatever the environment says."""
     if isinstance(out, SafeStream):
         out.in_ci = out.on_github = True
 
 
 def _drop_unread(stream: TextIO | None) -> None:
-    """Let go of what a closed pipe or terminal did not take.
+    """Discard output that a closed pipe or terminal did not accept.
 
-    Python would try to write it once more as it ends, and exit with 120 in place of the verdict.
+    Python would try to write it again at its end, and exit with 120 instead of the verdict.
     """
     if stream is None:
         return
@@ -169,15 +170,15 @@ def _drop_unread(stream: TextIO | None) -> None:
 
 @contextmanager
 def safe_output(*, on_github: bool = False) -> Iterator[None]:
-    """Make standard output and standard error safe for as long as a command runs.
+    """Make standard output and standard error safe while a command runs.
 
     Args:
-        on_github: take it that GitHub Actions reads along, whatever the environment says.
+        on_github: assume that GitHub Actions reads the output, whatever the environment says.
     """
     github = on_github or bool(os.environ.get("GITHUB_ACTIONS"))
     in_ci = github or any(os.environ.get(name) for name in _CI)
     before = sys.stdout, sys.stderr
-    # A stream that was closed before the start is None; what goes there is read by nobody.
+    # A stream that was closed before the start is None; its output is discarded.
     streams = [stream or open(os.devnull, "w", encoding="utf-8") for stream in before]  # noqa: SIM115
     out, err = (
         SafeStream(stream, in_ci=in_ci, on_github=github, reports=stream is streams[0])
@@ -186,7 +187,7 @@ def safe_output(*, on_github: bool = False) -> Iterator[None]:
     sys.stdout, sys.stderr = cast("TextIO", out), cast("TextIO", err)
     strict = [s for s in before if isinstance(s, io.TextIOWrapper) and s.errors == "strict"]
     for stream in strict:
-        # What the encoding of a terminal has no place for is escaped, and ends nothing.
+        # Characters that a terminal's encoding lacks are escaped, not an error.
         stream.reconfigure(errors="backslashreplace")
     try:
         yield
@@ -204,9 +205,9 @@ _tracebacks = False
 
 
 def show_traceback(error: BaseException) -> None:
-    """Print the traceback of what an agent or an evaluator raised, if they are shown.
+    """Print the traceback of an exception of an agent or evaluator, if tracebacks are shown.
 
-    A result words an error in one line; the author of the code needs the way there.
+    A result has the error in one line; the author of the code needs the traceback.
     """
     if _tracebacks:
         import traceback
@@ -215,13 +216,13 @@ def show_traceback(error: BaseException) -> None:
 
 
 def tracebacks_are_shown() -> bool:
-    """Tell whether they are, for a process that is started."""
+    """Return whether tracebacks are shown, for a process that is started."""
     return _tracebacks
 
 
 @contextmanager
 def tracebacks_shown(wanted: bool = True) -> Iterator[None]:
-    """Show them for as long as this is entered, in every thread."""
+    """Show tracebacks inside this block, in every thread."""
     global _tracebacks  # noqa: PLW0603 - a context variable would not reach the threads of agents
     before, _tracebacks = _tracebacks, wanted
     try:

@@ -99,7 +99,7 @@ def _changed(type_: type[msgspec.Struct], fields: dict[str, Any]) -> type[msgspe
 def _with_options(schema: dict[str, Any]) -> dict[str, Any]:
     """Add the options of every evaluator to the schema of a config, chosen by its `type:`.
 
-    The names of other tools are offered as well; what those take is left open.
+    The names of other tools are offered as well; their options are not checked.
     """
     entries = all_evaluators()
     by_options: dict[str, list[str]] = {}

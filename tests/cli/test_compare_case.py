@@ -88,7 +88,7 @@ def test_a_case_of_one_evaluation_alone_has_its_verdicts(baton: Run, tmp_path: P
     outcome = baton("compare", few, more, "--case", "c002")
     assert "before the evaluation does not have this case" in outcome.out
     assert "agent_chain: not asked → passed 1.00" in outcome.out
-    assert "the steps cannot be compared, as there are not two recorded runs" in outcome.out
+    assert "the steps cannot be compared: this needs two recorded runs" in outcome.out
 
 
 def test_a_run_that_is_gone_is_no_difference(baton: Run, tmp_path: Path) -> None:

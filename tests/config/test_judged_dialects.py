@@ -354,7 +354,7 @@ def test_an_input_mapping_takes_names_of_baton_and_inputs_that_may_be_missing() 
         ),
         (
             {"input_mapping": {"a": "answer"}, "inputs": ["request"]},
-            "config.input_mapping: says what is shown, like `inputs`",
+            "config.input_mapping: selects the material, like `inputs`",
         ),
     ],
 )

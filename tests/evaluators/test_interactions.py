@@ -127,7 +127,7 @@ def test_dependencies_that_only_the_order_tells_are_not_judged_unless_asked_for(
     trace.turns[0].dispatches[0].basis = "order"
     found = score(trace, visit("b", after=["a"]))
     assert found.status == "skipped"
-    assert "only the order of runs shows what started" in found.reason
+    assert "only the order of runs shows which agent started" in found.reason
     assert value(trace, visit("b", after=["a"]), order=True) == 1
     assert score(trace, visit("x"), visit("b", after=["a"])).status == "failed"
     assert value(trace, visit("b")) == 1

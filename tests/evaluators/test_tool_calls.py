@@ -269,7 +269,7 @@ def test_a_stated_agent_has_to_be_the_one_that_called() -> None:
     assert score(delegated(), wanted, agents="all").status == "passed"
     found = score(trace(["lookup"]), wanted)
     assert found.reason == (
-        "turn 1: called `lookup`; `lookup`: expected of `clerk`, called by `helper`"
+        "turn 1: called `lookup`; `lookup`: expected from `clerk`, called by `helper`"
     )
     assert found.details["turns"][0]["differences"][0]["agent"] == {
         "expected": "clerk",

@@ -218,7 +218,7 @@ def test_a_plug_in_is_off_until_the_server_says_otherwise(
     [
         ("refund_desk", "the server has no plug-in of Baton, so that nothing was played"),
         ("report_pipeline", "the server has no plug-in of Baton, so that nothing was played"),
-        ("refund_desk_off", "start the server with BATON_ADK_PLUGIN=on"),
+        ("refund_desk_off", "start it with BATON_ADK_PLUGIN=on"),
     ],
 )
 @pytest.mark.parametrize("case", [asked(REPLAY), moment("child", DELEGATE)])

@@ -70,15 +70,18 @@ def test_what_is_not_known_meets_nothing(stated: str) -> None:
     [
         ({"too": "x"}, "too: unknown field; did you mean `to`?"),
         ({"kind": "delegat"}, "kind: no value `delegat`; did you mean `delegate`?"),
-        ({"depth": "deep"}, "depth: `deep` is no number"),
+        ({"depth": "deep"}, "depth: `deep` is not a number"),
         ({"depth": True}, "depth: expected a number or a comparison such as `>=2`, got `True`"),
         (
             {"depth": ">="},
             "depth: `>=` is not a comparison: write one like `>=2`, `<5` or `>=2 <5`",
         ),
-        ({"depth": "nan"}, "depth: `nan` is no number"),
-        ({"duration": "2 weeks"}, "duration: `weeks` is no duration, such as 2s, 500ms or 1.5min"),
-        ({"started": "soon"}, "`soon` is no time, such as 2026-11-22"),
+        ({"depth": "nan"}, "depth: `nan` is not a number"),
+        (
+            {"duration": "2 weeks"},
+            "duration: `weeks` is not a duration, such as 2s, 500ms or 1.5min",
+        ),
+        ({"started": "soon"}, "`soon` is not a time, such as 2026-11-22"),
         ({"to": []}, "to: an empty list matches nothing: leave the field out"),
         ({"to": 5}, "to: expected a text or a glob, got `5`"),
         ("to", "`to` is not a filter: write `FIELD:VALUE`, such as `to:NAME*`"),

@@ -43,7 +43,7 @@ def test_no_dispatch_of_a_turn_started_the_run_that_opens_it(record: Record, fin
     trace = record("claude_two_dispatches")
     find(trace, "run-1").started_by = ["d1"]
     find(trace, "d1").runs.append("run-1")
-    assert integrity_problems(trace) == ["run run-1: opens its turn, and dispatch d1 started it"]
+    assert integrity_problems(trace) == ["run run-1: opens its turn, but dispatch d1 started it"]
 
 
 def test_no_dispatch_of_a_later_turn_started_the_run_that_opens_one(
@@ -52,7 +52,7 @@ def test_no_dispatch_of_a_later_turn_started_the_run_that_opens_one(
     trace = record("adk_transfer_two_turns")
     find(trace, "run-1").started_by = ["d2"]
     find(trace, "d2").runs.append("run-1")
-    assert integrity_problems(trace) == ["run run-1: opens its turn, and dispatch d2 started it"]
+    assert integrity_problems(trace) == ["run run-1: opens its turn, but dispatch d2 started it"]
 
 
 def test_a_dispatch_of_an_earlier_turn_may_start_the_run_that_opens_one(
@@ -93,7 +93,7 @@ def test_a_dispatch_lists_runs_that_exist(record: Record, find: Find) -> None:
 def test_a_refused_dispatch_started_nothing(record: Record, find: Find) -> None:
     trace = record("claude_two_dispatches")
     find(trace, "d1").status = "refused"
-    assert integrity_problems(trace) == ["dispatch d1: was refused and yet started run-2"]
+    assert integrity_problems(trace) == ["dispatch d1: was refused but started run-2"]
 
 
 # Times
@@ -219,7 +219,7 @@ def test_a_dispatch_comes_from_the_agent_of_its_run(record: Record, find: Find) 
     trace = record("graph_diamond")
     find(trace, "d4").from_agent = "planner"
     assert integrity_problems(trace) == [
-        "dispatch d4: from_agent is `planner`, its run is of `risk_analyst`"
+        "dispatch d4: from_agent is `planner`, its run belongs to `risk_analyst`"
     ]
 
 

@@ -73,4 +73,4 @@ def test_what_a_stand_in_answered_is_not_taken_for_a_real_answer() -> None:
     drawn = out.getvalue()
     assert "grep(a=1)  answered by a stand-in (fixture)" in drawn
     assert "answered by a stand-in (replay)" in drawn
-    assert "answered by stand-ins, and not in the record: check" in drawn
+    assert "answered by stand-ins, but not in the record: check" in drawn

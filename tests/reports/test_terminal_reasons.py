@@ -32,7 +32,7 @@ def test_junit_names_it_as_well(baton: Baton, tmp_path: Path) -> None:
 def test_what_broke_a_case_is_reported_once_for_all_evaluators(baton: Baton) -> None:
     lines = printed(baton, DATA / "strands/graph_nested_failed_state.json")
     assert sum("model endpoint refused the request" in line for line in lines) == 1
-    (told,) = [line for line in lines if line.startswith("not scored for that: ")]
+    (told,) = [line for line in lines if line.startswith("not scored for this reason: ")]
     assert told.endswith("dispatch_target_known, dispatch_scope, dispatch_completed, "
                          "context_carried, result_used, handoff_loops, "
                          "claims_supported, announced_dispatch")  # fmt: skip

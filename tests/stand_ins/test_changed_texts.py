@@ -89,7 +89,7 @@ def test_an_evaluation_plays_with_a_changed_text_and_says_so(
         ("agent:dsek=new.md", "no component `agent:dsek`; did you mean `agent:desk`?"),
         ("agent:desk=gone.md", "gone.md: "),
         ("agent:desk", "`agent:desk` changes nothing: write --with agent:NAME=FILE"),
-        ("desk=new.md", "`desk` names no component"),
+        ("desk=new.md", "`desk` is not a component"),
         ("agent:desk=same.md", "has this text already"),
         ("agent:desk=no_user.md", "it lacks the placeholder `{user}`"),
         ("agent:desk=no_tool.md", "it no longer names the tool `look_up`"),
@@ -282,7 +282,7 @@ def test_a_server_plays_with_a_changed_text(desk: Path, chat: str, request_: str
     ("options", "says"),
     [
         ("prompts: {agent:desk: gone.md}", "gone.md"),
-        ("prompts: {desk: desk.md}", "names no component"),
+        ("prompts: {desk: desk.md}", "is not a component"),
         ("prompts_to: environment", "a server gets a header"),
         ("prompts_to: 'store:take'", "name some"),
     ],

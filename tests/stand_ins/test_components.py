@@ -62,7 +62,7 @@ def test_a_text_that_the_program_does_not_have_is_named(tmp_path: Path) -> None:
 def test_outside_of_a_replay_a_text_is_the_program_s_own() -> None:
     components.use({})
     assert prompts.get("tool:pay", "Pays money.") == "Pays money."
-    with pytest.raises(InputError, match="names no component"):
+    with pytest.raises(InputError, match="is not a component"):
         prompts.get("pay", "Pays money.")
 
 
@@ -170,9 +170,9 @@ def test_a_mistake_in_a_choice_of_cases_is_named(shown: Path, choice: str, says:
 
 
 def test_a_choice_of_cases_is_no_text_and_a_text_no_choice(shown: Path) -> None:
-    with pytest.raises(InputError, match=r"ask for it by `baton\.prompts\.examples`"):
+    with pytest.raises(InputError, match=r"get it with `baton\.prompts\.examples`"):
         prompts.get("examples:desk", "refund order 7")
-    with pytest.raises(InputError, match=r"ask for it by `baton\.prompts\.get`"):
+    with pytest.raises(InputError, match=r"get it with `baton\.prompts\.get`"):
         prompts.examples("agent:desk", "cases.yaml")
     texts = {"examples:desk": prompts.chosen("cases.yaml:refund", shown)}
     with pytest.raises(InputError, match="this is not a choice of examples"):

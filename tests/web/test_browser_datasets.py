@@ -99,7 +99,7 @@ def test_a_case_that_changed_meanwhile_is_asked_for(
         page.click("dialog.ask > .buttons .primary")
         page.wait_for_selector("dialog.ask pre >> text=Where was my refund?")
         assert "Soon." not in file.read_text()
-        page.click("text=Use what the file says")
+        page.click("text=Use the text in the file")
         page.fill("dialog .turn textarea >> nth=1", "Soon.")
         page.click("dialog.ask > .buttons .primary")
         page.wait_for_selector("dialog.ask", state="detached")

@@ -112,9 +112,9 @@ def test_from_a_failed_conversation_to_an_issue_that_is_closed_and_opened(
                 break
             page.wait_for_timeout(500)
         page.click("tr[data-row] a.name")
-        assert "said by a judge" in page.inner_text(".known")
+        assert "found by a judge" in page.inner_text(".known")
         page.click("td.says a >> nth=0")
-        page.wait_for_selector("#blame >> text=Nobody can tell from the record alone")
+        page.wait_for_selector("#blame >> text=The record alone cannot tell")
         page.go_back()
         page.click("text=Investigate >> nth=0")
         page.wait_for_selector("text=What happens", timeout=30_000)

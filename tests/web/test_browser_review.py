@@ -119,7 +119,7 @@ def test_a_rubric_is_tried_while_one_looks_on_and_then_saved(
         page.goto("/rubrics/polite")
         text = page.get_by_label("The rubric, in YAML")
         text.fill(TEXT.replace("is the result polite", "is it kind"))
-        page.get_by_label("on the newest that match a filter").check()
+        page.get_by_label("the newest ones that match a filter").check()
         page.get_by_role("button", name="Try, without saving").click()
         page.wait_for_url("**/rubrics/trials/*")
         worker = threading.Thread(target=work_on_trials, args=(shared.store, settings, START * 2))

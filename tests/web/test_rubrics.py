@@ -132,7 +132,7 @@ def test_a_rubric_is_tried_on_labels_before_it_is_saved(
     started = visitor.post("/rubrics/try", form)
     where = started.headers["Location"]
     assert where.startswith("/rubrics/trials/1?")
-    assert "waits for a worker" in visitor.get(where).text
+    assert "waiting for a worker" in visitor.get(where).text
     settings = Settings(judges={"x": llm.judge(retries=0)})
     while work_on_trials(store, settings, START * 2):
         pass

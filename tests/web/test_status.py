@@ -35,7 +35,7 @@ def test_a_healthy_server_says_so(address: str) -> None:
     page = ask(address + "/status").text
     assert "Everything that arrived could be read." in page
     assert page.count("on time") >= 5
-    assert "There is no key: the server answers this machine only." in page
+    assert "No key exists: the server answers this machine only." in page
     assert "30 days" in page
 
 
@@ -89,7 +89,7 @@ def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -
         assert "holds no trace" in page
         assert "is cut" not in page
         assert ">kept</a>" not in page
-        assert page.count("None of them matches this filter.") == 2  # of the queues and rules
+        assert page.count("No match for this filter.") == 2  # of the queues and rules
         page = ask(address + "/status?text=kept").text
         assert ">kept</a>" in page
         assert ">other</a>" not in page

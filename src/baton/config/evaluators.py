@@ -211,8 +211,8 @@ def _with(plan: Plan, more: Plan) -> Plan:
             msgspec.structs.replace(one, optional=False) if one.evaluator.name in names else one
             for one in some
         ]
-        there = {one.evaluator.name for one in some}
-        return (*kept, *(one for one in more.evaluators if one.evaluator.name not in there))
+        existing = {one.evaluator.name for one in some}
+        return (*kept, *(one for one in more.evaluators if one.evaluator.name not in existing))
 
     return msgspec.structs.replace(
         plan,

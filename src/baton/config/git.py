@@ -317,7 +317,7 @@ class Branching:
 
         command = [self._program, *_RUNS_NOTHING, *words]
         try:
-            done = subprocess.run(  # noqa: S603 - words of our own
+            done = subprocess.run(  # noqa: S603 - only Baton's own arguments
                 command,
                 cwd=self.tree,
                 env=dict(environment),
@@ -354,7 +354,7 @@ def _git(
 
     command = [program, *_RUNS_NOTHING, *words]
     try:
-        done = subprocess.run(  # noqa: S603 - words of our own
+        done = subprocess.run(  # noqa: S603 - only Baton's own arguments
             command,
             cwd=tree,
             env=environment,

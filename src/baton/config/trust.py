@@ -106,7 +106,7 @@ class Trust:
         """Remember a file; if that fails, it is trusted only this time, and a note says so."""
         self.allowed[str(file)] = sha256
         if self._option is not None:
-            return  # code and ini files repeat it each time
+            return  # code and ini files state it each time
         try:
             known = _read_store()
             if known.get(str(file)) != sha256:

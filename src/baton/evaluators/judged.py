@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from baton.evaluators.judging.material import said_of
+from baton.evaluators.judging.material import omission_text
 from baton.findings.finding import Answer
 from baton.formats.explain import checked
 from baton.judges.votes import judge_use, poll
@@ -310,7 +310,7 @@ class Judged(EvaluatorTraits):
             return self.scorer.unscored("skipped", verdict.reason, details, use)
         reason = verdict.reason
         if question.left_out:
-            reason += f" (not shown to the judge: {said_of(question.left_out)})"
+            reason += f" (not shown to the judge: {omission_text(question.left_out)})"
         return self.scorer.scored(verdict.value, reason, details, verdict.evidence, use)
 
 

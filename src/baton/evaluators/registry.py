@@ -132,7 +132,7 @@ def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
     """Return the user's rubrics from folders (or files).
 
     Raises:
-        InputError: a folder is missing or has no rubric, or a rubric is faulty or its name taken.
+        InputError: a folder is missing or empty, a rubric is faulty, or a name is already taken.
     """
     from .judging.load import load_folders
 

@@ -205,7 +205,7 @@ class _File:
             raise InputError(Problem(file=str(path), message=message)) from None
 
     def write(self, data: bytes) -> None:
-        assert self._file is not None  # noqa: S101 - nobody writes after the end
+        assert self._file is not None  # noqa: S101 - nothing is written after the end
         with naming(self._path):
             self._file.write(data)
 

@@ -132,7 +132,7 @@ class LlmClient:
         settings: ModelSettings = {"max_tokens": self.settings.max_tokens}
         if prompt.exchanges:  # writing to a cache costs more, and pays off if it is read again
             settings["cache"] = True
-        if self.endpoint.provider != "bedrock":  # whose client is made with these
+        if self.endpoint.provider != "bedrock":  # its client gets these at creation
             settings |= {"timeout": self.settings.timeout, "max_retries": 0}
         if self.settings.temperature is not None:
             settings["temperature"] = self.settings.temperature
@@ -177,7 +177,7 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
         text = Masker([endpoint.api_key])(text).replace(endpoint.api_key, "***")
     text = text[:_QUOTED]
     retry_after = getattr(error, "retry_after", None)
-    if retry_after is not None and not 0 <= retry_after < math.inf:  # which NaN is not, either
+    if retry_after is not None and not 0 <= retry_after < math.inf:  # excludes NaN, too
         retry_after = None
     return CallError(kind, f"`{endpoint.model}`: {text}", again=again, retry_after=retry_after)
 

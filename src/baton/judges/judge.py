@@ -27,7 +27,7 @@ class Once(Generic[T]):
     """Running work by its key; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Future[T]] = {}
+        self._running: dict[str, asyncio.Future[T]] = {}
 
     async def get(self, key: str, work: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
         """Do the work, or wait for the task that does it; return whether it was another task.
@@ -35,7 +35,7 @@ class Once(Generic[T]):
         All waiting tasks get its exception. If the working task is cancelled, another one takes
         over.
         """
-        while (others := self._under_way.get(key)) is not None:
+        while (others := self._running.get(key)) is not None:
             try:
                 return await asyncio.shield(others), True
             except asyncio.CancelledError:
@@ -43,7 +43,7 @@ class Once(Generic[T]):
                 if not others.cancelled() or (task is not None and task.cancelling()):
                     raise
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = future
+        self._running[key] = future
         try:
             result = await work()
         except Exception as error:
@@ -57,7 +57,7 @@ class Once(Generic[T]):
             future.set_result(result)
             return result, False
         finally:
-            del self._under_way[key]
+            del self._running[key]
 
 
 _NOT_REACHED = frozenset({"outage", "timeout", "rate_limit", "rejected"})

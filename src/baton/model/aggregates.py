@@ -89,8 +89,8 @@ def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
 
 OTHERS = "(other agents)"
 _NAMES = 500
-"""The most agents that are counted by name; all others are one, as a hostile trace may name any
-number.
+"""The most agents that are counted by name; all others count as one, because a hostile trace may
+name any number.
 """
 
 Routed = tuple[str | None, str | None]
@@ -106,7 +106,7 @@ class RoutingCell(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutingCounts:
-    """Counts pairs in bounded memory: names beyond 500 are one."""
+    """Counts pairs in bounded memory: names beyond 500 count as one."""
 
     def __init__(self, names: int = _NAMES) -> None:
         self._counts: Counter[Routed] = Counter()
@@ -267,7 +267,7 @@ class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The scores of one evaluator about one agent; ``None``: about no single one.
+    """The scores of one evaluator about one agent; ``None``: about none in particular.
 
     ``total`` is the sum of the values, ``settled`` the number of verdicts from findings without a
     judge, ``distilled`` from a distilled judge. ``worst`` has some of the lowest values (for
@@ -310,17 +310,17 @@ class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):
         if other.distilled is not None:
             self.add_distilled(other.distilled, by)
 
-    def add_distilled(self, said: DistilledUse, by: int = 1) -> None:
+    def add_distilled(self, use: DistilledUse, by: int = 1) -> None:
         """Add the use of a distilled judge; with ``by`` of -1 subtract it."""
         if self.distilled is None:
             self.distilled = DistilledUse()
-        self.distilled.join(said, by)
+        self.distilled.join(use, by)
 
 
 class AgentCounts:
     """Totals by evaluator and agent, in bounded memory.
 
-    Agents beyond 500 are one. For evaluators in ``lower`` the highest values are the worst.
+    Agents beyond 500 count as one. For evaluators in ``lower`` the highest values are the worst.
     """
 
     def __init__(self, lower: frozenset[str] = frozenset()) -> None:

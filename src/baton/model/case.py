@@ -159,7 +159,7 @@ class MadeDispatch(Record, kw_only=True):
 class MadeRun(Record, kw_only=True):
     """The whole run of the receiving agent.
 
-    ``given`` are texts that its first model request held beside the prompt; ``None`` if unknown.
+    ``given`` are texts in its first model request beside the prompt; ``None`` if unknown.
     """
 
     said: list[Message] = msgspec.field(default_factory=list)
@@ -172,7 +172,7 @@ class MadeRun(Record, kw_only=True):
 
 
 class ExpectedHandling(Record, kw_only=True):
-    """The expected result of a dispatch case; what is ``None`` is not stated.
+    """The expected result of a dispatch case; a field that is ``None`` is not stated.
 
     ``to`` are the allowed receivers, ``[]`` for none: the sender does the work itself. ``tools``
     are those that the receiver may use. ``follow_through`` are texts that the sender's next message
@@ -219,7 +219,7 @@ class DispatchCase(Record, kw_only=True):
 
     @property
     def lacks(self) -> str | None:
-        """Return what the form needs for playing and the case does not have; ``None`` if nothing.
+        """Return what the form needs for playing but the case lacks; ``None`` if nothing.
 
         After a transfer without a prompt the receiver has the whole conversation: it needs no
         prompt.
@@ -272,7 +272,7 @@ class Case(Record, kw_only=True):
         return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest())
 
     def content_hash(self) -> str:
-        """Return a hash of all that the case states, without its place (sha256, hex)."""
+        """Return a hash of the case's content, without its place (sha256, hex)."""
         bare = msgspec.structs.replace(self, where=None)
         return hashlib.sha256(msgspec.json.encode(bare, order="deterministic")).hexdigest()
 

@@ -16,8 +16,8 @@ from .stand_ins import StandIns, merged
 
 Need = Literal["restart", "new_session", "same_session"]
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""What a case may need from its provider: restarting a server, opening a session on the way, and
-keeping a session from turn to turn.
+"""What a case may need from its provider: restarting a server, opening another session, and keeping
+a session from turn to turn.
 """
 Format = Literal["adk", "judge-llm", "baton", "strands", "steps", "mixed"]
 
@@ -216,7 +216,7 @@ class Dataset:
     def by_id(self, case_id: str) -> Case | None:
         """Return the case with this id, or ``None`` when there is none.
 
-        The id that a case has in its own file does as well (``c1`` for ``a/c1``).
+        The id within the case's own file works as well (``c1`` for ``a/c1``).
 
         Raises:
             InputError: several files have a case with this id; lists their full ids.
@@ -245,7 +245,7 @@ class Dataset:
     def by_redacted_input(self, message: str, redact: Callable[[str], str]) -> list[int]:
         """Return the places of the cases whose first message equals this one after redaction.
 
-        All cases are read once for that: ``redact`` has to be the same function every time.
+        This reads all cases once: ``redact`` has to be the same function every time.
         """
         if self._by_redacted is None:
             self._by_redacted = {}

@@ -81,7 +81,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     """The result of one case (or of a trace without a case) in one repeat.
 
     ``position`` is the place of the case in the dataset; ``error`` says why the case could not
-    be played to its end, or scored at all. ``mean`` is set when it decided. ``timings`` are of live
+    be played to its end, or scored at all. ``mean`` is set if it decides. ``timings`` are of live
     runs: when the case ``started`` (seconds since the epoch) and its ``seconds``. ``routing`` holds
     the expected and the actual agent of each judged dispatch, ``by_agent`` the scores of judged
     evaluators and those of the gate for each agent, ``agents`` those of all others; ``route`` has
@@ -112,7 +112,7 @@ class CaseResult(msgspec.Struct, kw_only=True):
     content: str | None = None
 
     def failed_at(self) -> list[FailedAt]:
-        """Return for each failed score where it failed."""
+        """Return the place of each failed score."""
         failed = []
         for score in self.scores:
             if score.status == "failed":

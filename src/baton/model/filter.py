@@ -103,7 +103,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields that it is about."""
+        """The fields that the terms name."""
         return frozenset(term.field for term in self.terms)
 
     def __bool__(self) -> bool:
@@ -235,7 +235,7 @@ def _number(text: str, field: Field) -> float:
     if math.isnan(number):
         forms = {"time": "time, such as 2026-11-22 or 2026-11-22T09:30:00Z"}
         forms["seconds"] = "duration, such as 2s, 500ms or 1.5min"
-        raise ValueError(f"`{text}` is no {forms.get(field.kind, 'number')}") from None
+        raise ValueError(f"`{text}` is not a {forms.get(field.kind, 'number')}") from None
     return number
 
 

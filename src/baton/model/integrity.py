@@ -81,7 +81,7 @@ class _Check:
             yield from _times(f"turn {turn.id}", turn.started, turn.ended)
             for id_ in turn.runs[0].started_by if turn.runs else ():
                 if id_ in self.dispatches and id_ not in earlier:
-                    yield f"run {turn.runs[0].id}: opens its turn, and dispatch {id_} started it"
+                    yield f"run {turn.runs[0].id}: opens its turn, but dispatch {id_} started it"
             for run in turn.runs:
                 yield from self._run(run)
             for dispatch in turn.dispatches:
@@ -146,7 +146,7 @@ class _Check:
             elif dispatch.id not in run.started_by:
                 yield f"{name}: run {id_} does not name it in `started_by`"
         if dispatch.status == "refused" and dispatch.runs:
-            yield f"{name}: was refused and yet started {dispatch.runs[0]}"
+            yield f"{name}: was refused but started {dispatch.runs[0]}"
         for field in ("continues", "answers"):
             other = getattr(dispatch, field)
             if other is not None and other not in self.dispatches:
@@ -164,7 +164,8 @@ class _Check:
         if sender is None:
             return
         if dispatch.from_agent != sender.agent:
-            yield f"{name}: from_agent is `{dispatch.from_agent}`, its run is of `{sender.agent}`"
+            stated = f"from_agent is `{dispatch.from_agent}`"
+            yield f"{name}: {stated}, its run belongs to `{sender.agent}`"
         wanted = 1 if dispatch.kind in ("transfer", "delegate") else 0
         count = self.hand_overs[dispatch.id]
         if count != wanted:
@@ -188,7 +189,7 @@ class _Check:
             # A background agent may die after its call was answered with "launched".
             launched = dispatch.status == "failed" and dispatch.mode != "foreground"
             if call.result is not None and not launched:
-                yield f"{name}: was {dispatch.status}, and call {id_} has a result"
+                yield f"{name}: was {dispatch.status}, but call {id_} has a result"
 
 
 def _ids_of(turn: Turn) -> Iterator[str]:
@@ -205,7 +206,7 @@ def _times(name: str, started: float | None, ended: float | None) -> Iterator[st
 
 
 def _unknown_names(obj: Trace | Turn | AgentRun | Dispatch | ToolCall, name: str) -> Iterator[str]:
-    """Check that ``unknown`` names fields that exist and hold nothing."""
+    """Check that ``unknown`` names existing fields that are empty."""
     for field in obj.unknown:
         kind, _, rest = field.partition(".") if isinstance(obj, Trace) else ("", "", field)
         kind, rest = (kind, rest) if rest else ("", kind)

@@ -23,7 +23,7 @@ class Limit(msgspec.Struct, frozen=True):
     variable: str | None = None
 
     def raised_by(self) -> str:
-        """Say how to raise it, as the end of a message; empty if it is fixed."""
+        """Return how to raise it, as the end of a message; empty if it is fixed."""
         return f"; set {self.variable} to read more" if self.variable is not None else ""
 
 
@@ -118,7 +118,7 @@ PATTERN_SIZE = Limit(
     "pattern size",
     "parts of a regular expression when its counted repeats are written out",
     100_000,
-    "`((a{1000}){1000}){1000}` is a pattern of 23 characters that takes for ever to compile.",
+    "`((a{1000}){1000}){1000}` is a pattern of 23 characters that takes forever to compile.",
 )
 PATTERN_MILLISECONDS = Limit(
     "pattern time",

@@ -115,9 +115,9 @@ class EvalContext(msgspec.Struct, frozen=True, kw_only=True):
 class Evaluator(Protocol):
     """Scores a trace against a case. Pure: it keeps no state between calls.
 
-    ``case`` is ``None`` when a trace is scored without a dataset. What cannot be scored is a
-    :class:`Score` that is ``skipped`` or ``error``, with the reason; whatever ``evaluate``
-    raises becomes an ``error``.
+    ``case`` is ``None`` when a trace is scored without a dataset. An object that
+    cannot be scored gets a :class:`Score` that is ``skipped`` or ``error``, with the reason; any
+    exception of ``evaluate`` becomes an ``error``.
     """
 
     @property

@@ -82,7 +82,7 @@ def _listed_cost(usage: Usage, model: str, at: float | None) -> float | None:
     except ImportError:
         return None
     requests = max(1, usage.requests or 1)
-    # The tokens of one request of the average size; input is with cached ones there.
+    # The tokens of one request of the average size; there, input includes cached tokens.
     sums = (getattr(usage, name) or 0 for name in _TOKENS)
     # Few digits, so that the input's total is exact: a total below the sum of its parts is refused.
     fresh, read, written, output = (round(Decimal(n) / requests, 6) for n in sums)

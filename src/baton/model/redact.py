@@ -40,12 +40,12 @@ SECRETS = ("api_keys", "private_keys", "tokens", "cookies", "passwords")
 PERSONAL = ("email", "phone", "card", "iban")
 KINDS = (*SECRETS, *PERSONAL)
 TAG_KEY = "BATON_REDACT_KEY"
-"""An environment variable. If it is set, it is the key of the tags' hashes, so that nobody else can
+"""An environment variable. If it is set, it is the key of the tags' hashes, so that others cannot
 test guesses of a short password against a tag.
 """
 _MOST_PATTERNS, _LONGEST_PATTERN, _PATTERN_MEMORY = 50, 1000, 2 << 20
-"""The most custom patterns, characters of one, and bytes for matching one: nobody writes more by
-hand, and an untrusted folder, which states its redaction, must not fill the memory.
+"""The most custom patterns, characters of one, and bytes for matching one: hand-written
+ones are smaller, and an untrusted folder, which states its redaction, must not fill the memory.
 """
 _SPREADS = 8
 """The least length of a secret, found by its name, that is also searched in all other texts of its
@@ -54,7 +54,7 @@ something else.
 """
 _MOST_SPREAD = 200
 """The most secrets of one trace that are searched in all its other texts: every text is compared
-with each of them, and a trace that consists of keys must not take for ever.
+with each of them, and a trace that consists of keys must not take forever.
 """
 
 # A key starts at a word boundary, also after an escape: `\nghp_...` in JSON, `%20ghp_...` in a URL.
@@ -292,7 +292,7 @@ def redaction_of(value: RedactLike, path: str = "redact") -> Redaction:
     Args:
         value: ``True`` or ``"on"`` (secrets), ``False`` or ``"off"``; kinds to redact beside
             the secrets; or a mapping with ``kinds`` and ``patterns`` (name to regular expression).
-        path: what problems name.
+        path: the path that problems name.
 
     Raises:
         InputError: unknown kinds, or patterns that are not valid.
@@ -347,7 +347,7 @@ def _check_patterns(patterns: Sequence[tuple[str, str]], path: str) -> None:
     import re2
 
     if len(patterns) > _MOST_PATTERNS:
-        message = f"has {len(patterns)} patterns; at most {_MOST_PATTERNS} are taken"
+        message = f"has {len(patterns)} patterns; at most {_MOST_PATTERNS} are allowed"
         raise InputError(Problem(path=f"{path}.patterns", message=message))
     for name, pattern in patterns:
         at = f"{path}.patterns.{name}"
@@ -365,7 +365,9 @@ def _check_patterns(patterns: Sequence[tuple[str, str]], path: str) -> None:
             message = f"is not a valid pattern (RE2, without look-around): {shown}"
             raise InputError(Problem(path=at, message=message)) from None
         if matches_nothing:
-            raise InputError(Problem(path=at, message="matches an empty text: say what it needs"))
+            raise InputError(
+                Problem(path=at, message="matches an empty text: require at least one character")
+            )
 
 
 def tag(kind: str, secret: str) -> str:

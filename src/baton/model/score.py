@@ -13,7 +13,7 @@ TOLERANCE = 1e-9
 """A value this far below a threshold still passes: 0.1 + 0.2 + 0.7 is 0.9999999999999999."""
 STATUSES: tuple[Status, ...] = ("passed", "failed", "skipped", "error")
 WORST_FIRST: Mapping[Status, int] = {"error": 0, "failed": 1, "skipped": 2, "passed": 3}
-"""The rank of a status where the worst is listed, or chosen, first."""
+"""The rank of a status in lists that start with the worst."""
 
 
 def passes(value: float, threshold: float, *, higher: bool = True) -> bool:
@@ -34,8 +34,8 @@ class Evidence(msgspec.Struct, kw_only=True, omit_defaults=True):
 class JudgeUse(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The judge of a score, and its cost.
 
-    ``requests`` were really made this time; ``cached`` ones cost nothing. ``timings`` has the total
-    ``seconds`` of the requests.
+    ``requests`` were actually made this time; ``cached`` ones cost nothing. ``timings`` has the
+    total ``seconds`` of the requests.
     """
 
     model: str

@@ -37,8 +37,8 @@ class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
 class Fixture(Part, kw_only=True):
     """A written answer.
 
-    ``when`` says for which calls: for a tool the arguments that a call must have (it may have
-    more); for an agent a text, or several, that its prompt must contain. Without it, for all calls.
+    ``when`` selects calls: for a tool by the arguments that a call must have (it may have more),
+    for an agent by one or more texts that its prompt must contain. Without it, for all calls.
     ``call`` selects the n-th call, or several, counted from 1. The answer is a ``result``, or the
     tool's ``error``; it comes after ``seconds``.
     """
@@ -72,7 +72,7 @@ class Fault(Part, kw_only=True):
         takes = {"length": ("partial",), "share": ("partial", "wrong_type")}
         for name, kinds in takes.items():
             if getattr(self, name) is not None and self.kind not in kinds:
-                raise ValueError(f"`{name}` is of `kind: {kinds[0]}`")
+                raise ValueError(f"`{name}` only applies to `kind: {kinds[0]}`")
 
 
 class StandIn(Part, kw_only=True):
@@ -102,7 +102,7 @@ class StandIn(Part, kw_only=True):
         if self.mode in ("replay", "live") and self.answers:
             raise ValueError(f"`answers` are not used with `mode: {self.mode}`")
         if self.key is not None and self.mode != "mock":
-            raise ValueError("`key` is of `mode: mock`")
+            raise ValueError("`key` only applies to `mode: mock`")
 
 
 class RecordedAnswer(Part, kw_only=True):
@@ -126,7 +126,7 @@ class StandIns(Part, kw_only=True):
 
     Args:
         mode: where answers come from, for tools that are not listed; ``live`` by default.
-        on_unmatched: what happens to a call without an answer; ``error`` unless said.
+        on_unmatched: what happens to a call without an answer; ``error`` by default.
         tools: stand-ins by the name of the tool; ``*`` is any tool that is not listed.
         agents: stand-ins by the name of the agent.
         recorded: answers of a recorded run, for the mode ``replay``.
@@ -148,7 +148,7 @@ class StandIns(Part, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.key is not None and self.mode != "mock":
-            raise ValueError("`key` is of `mode: mock`")
+            raise ValueError("`key` only applies to `mode: mock`")
 
     @property
     def asks_llm(self) -> bool:

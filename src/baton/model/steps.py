@@ -24,7 +24,7 @@ def places_of(trace: Trace) -> dict[str, Place]:
     places: dict[str, Place] = {}
     with indexed(trace) as index:
         for first in index.runs.values():
-            # A stack instead of recursion: recordings may be deeper than Python's own.
+            # A stack instead of recursion: recordings may be deeper than Python's limit.
             due: list[Iterator[AgentRun]] = [iter([first])]
             while due:
                 run = next(due[-1], None)

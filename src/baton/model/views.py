@@ -287,7 +287,7 @@ def charge_work(pieces: int) -> None:
     """Use up work from the budget of the trace whose index is kept, if there is one.
 
     Raises:
-        TooMuchTextError: there is none left.
+        TooMuchTextError: the budget is used up.
     """
     active = _ACTIVE.get()
     if active is not None and not active.spend(pieces):
@@ -437,7 +437,7 @@ def broken(turn: Turn) -> str | None:
         return None
     began = turn.status != "failed" and turn.runs
     how = "broke off" if began else "failed"
-    why = in_short(turn.error or "", _LONGEST) or "the source does not tell why"
+    why = in_short(turn.error or "", _LONGEST) or "the source does not state why"
     return f"{how}: {why}"
 
 
@@ -453,10 +453,10 @@ class RoundTrip(NamedTuple):
 def round_trip(trace: Trace, dispatch: Dispatch) -> RoundTrip:
     """Follow a dispatch until the caller has acted on its result.
 
-    Delegates and transfers that come back read alike: for a transfer the result is that of
+    Delegates and transfers that come back look alike: for a transfer the result is that of
     the ``return`` which answers it, and ``after`` the steps of the run which that return
-    started. An agent that transfers back in the same turn returns too; the result is what it said
-    with that, if anything.
+    started. An agent that transfers back in the same turn also returns; the result is its
+    message with that transfer, if any.
     """
     view = dispatch_view(trace, dispatch)
     back = index_of(trace).answers.get(dispatch.id)
@@ -575,7 +575,7 @@ def sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
     reported = [usage for usage in usages if usage is not None]
     if not reported:
         return None
-    if len(usages) == 1:  # as most dispatches have it, and ten times as fast
+    if len(usages) == 1:  # the case of most dispatches, and ten times as fast
         only = copy(reported[0])
         if only.cost_usd is None:
             only.cost_from = None
@@ -621,7 +621,7 @@ def dispatched_runs(trace: Trace, dispatches: Sequence[Dispatch]) -> list[AgentR
     An agent that a delegate (or a workflow) passes control to works on the same answer, and is
     included. An agent that got control and passes it on, or back, starts nothing below it.
     """
-    wanted = _set_to_work(_made_by(trace), dispatches)
+    wanted = _started_runs(_made_by(trace), dispatches)
     return [run for turn in trace.turns for run in turn.runs if run.id in wanted]
 
 
@@ -638,7 +638,7 @@ def dispatch_costs(trace: Trace) -> dict[str, float]:
     totals: dict[str, float] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
-            runs = _set_to_work(made, [dispatch])
+            runs = _started_runs(made, [dispatch])
             known = [cost for id_ in sorted(runs) if (cost := costs.get(id_)) is not None]
             if runs and len(known) == len(runs):
                 totals[dispatch.id] = sum(known)
@@ -653,7 +653,7 @@ def _made_by(trace: Trace) -> dict[str | None, list[Dispatch]]:
     return made
 
 
-def _set_to_work(
+def _started_runs(
     made: Mapping[str | None, Sequence[Dispatch]], dispatches: Sequence[Dispatch]
 ) -> set[str]:
     """Return the ids of the runs that dispatches started, and of all below them."""

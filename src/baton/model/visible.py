@@ -37,7 +37,7 @@ UNSEEN = (
     (0xFFA0, 0xFFA0),  # a filler of Hangul, half as wide
     (0xFFF0, 0xFFFB),  # unassigned, and interlinear annotations
     (0x1D173, 0x1D17A),  # invisible marks of musical notation
-    (0xE0000, 0xE0FFF),  # tags: whole prompts can be written in them that no person sees
+    (0xE0000, 0xE0FFF),  # tags: they can hold whole prompts that no person sees
 )
 """First and last of each range of invisible characters, except newline and tab."""
 _NO_TEXT = (
@@ -102,7 +102,7 @@ def exception_line(error: BaseException, most: int = 300) -> str:
     """Return an exception's name and message in one line, truncated to ``most`` characters."""
     try:
         text = folded_line(str(error))
-    except Exception as worse:  # noqa: BLE001 - one of a library whose text cannot be made
+    except Exception as worse:  # noqa: BLE001 - an exception of a library may fail here
         text = f"its text cannot be made: {type(worse).__name__}"
     text = text if len(text) <= most else f"{text[:most]}…"
     return f"{type(error).__name__}{f': {text}' if text else ''}"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 class Watcher(Protocol):
     """The interface of a guard, asked before a marked function runs, and before its answer is read.
 
-    Each raises ``RefusedError`` for what may not happen.
+    Each method raises ``RefusedError`` if the action is not allowed.
     """
 
     def dispatch(self, to: str, prompt: Any = None) -> AbstractContextManager[Any]:

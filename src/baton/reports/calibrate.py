@@ -133,16 +133,16 @@ NOT_CALIBRATED = "not calibrated"
 def calibration_line(rubric: str, version: str, model: str, root: Path = FOLDER) -> str:
     """Return in a few words how well a judge agrees with people.
 
-    ``agreement 0.91 [0.86, 0.94], kappa 0.78, n=210``, or ``not calibrated`` and, where there were
-    too few labels, what is lacking. ``version`` is the rubric's; only a calibration of just this
-    version and model counts. Raises InputError for a stored one that cannot be read.
+    ``agreement 0.91 [0.86, 0.94], kappa 0.78, n=210``, or ``not calibrated``, with the reason if
+    there were too few labels. ``version`` is the rubric's; only a calibration of exactly this
+    version and model counts. Raises InputError if the stored calibration cannot be read.
     """
     calibration = kept_calibration(rubric, version, model, root)
     return NOT_CALIBRATED if calibration is None else calibration_text(calibration)
 
 
 def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str, str]]:
-    """Return what is known of the judges of an evaluation: evaluator, model, and the line.
+    """Return the calibrations of an evaluation's judges: evaluator, model, and line of each.
 
     For a calibration that cannot be read, the line says why.
     """

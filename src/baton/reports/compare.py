@@ -107,7 +107,7 @@ def plain_compared(compared: Compared) -> dict[str, Any]:
 
 
 _CHANGES = {"same": "=", "other": "≈", "gone": "−", "new": "+"}
-_SAME_SHOWN = 2  # equal steps that are shown before and after others
+_SAME_SHOWN = 2  # equal steps to show before and after a difference
 
 
 def print_compared_case(compared: ComparedCase, out: IO[str]) -> None:
@@ -139,7 +139,7 @@ def _case_side(side: CaseSide | None) -> str:
 
 
 def _verdicts(compared: ComparedCase) -> Iterator[tuple[str, str]]:
-    """Yield a line for each evaluator: those that changed first, with the reason of today."""
+    """Yield a line for each evaluator: those that changed first, with the current reason."""
     before, after = (
         {score.evaluator: score for score in side.scores} if side is not None else {}
         for side in (compared.before, compared.after)
@@ -195,7 +195,7 @@ def _step(step: CaseStep | None) -> str:
 
 def _steps_sum(compared: ComparedCase) -> str:
     if compared.steps is None:
-        return "the steps cannot be compared, as there are not two recorded runs"
+        return "the steps cannot be compared: this needs two recorded runs"
     if compared.first_difference is None:
         return "both runs took the same steps, with the same texts"
     counts = Counter[str](step.change for step in compared.steps)
@@ -223,7 +223,7 @@ def _title(compared: Compared) -> str:
 
 def _differing(compared: Compared) -> Iterator[str]:
     for one in compared.refused:
-        yield f"does not compare, and was forced: {one}"
+        yield f"not comparable, but forced: {one}"
     for one in compared.changed:
         yield f"changed: {one}"
 
@@ -268,7 +268,7 @@ def _hop(hop: Hop | None, *, with_id: bool = False) -> str:
 
 
 def _whole(compared: Compared) -> Iterator[str]:
-    """Say what no axis shows."""
+    """Yield lines on what no axis shows."""
     if compared.itself:
         yield "both are the same evaluation: nothing is compared"
     broken = compared.comparison.broken
@@ -276,7 +276,7 @@ def _whole(compared: Compared) -> Iterator[str]:
         some = ", ".join(broken[:5]) + (", …" if len(broken) > 5 else "")
         fail = "fails" if len(broken) == 1 else "fail"
         yield f"{cases(len(broken))} that always passed before and always {fail} now: {some}"
-    same: dict[str, list[str]] = {}  # of few cases, most axes say the same
+    same: dict[str, list[str]] = {}  # with few cases, most axes have the same line
     for axis in compared.open:
         same.setdefault(axis_line(axis), []).append(str(axis.axis))
     for line, names in same.items():

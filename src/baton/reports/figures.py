@@ -33,8 +33,8 @@ _FLAKY = 5
 class PassRate(msgspec.Struct, frozen=True, kw_only=True):
     """The share of passed results among the scored ones, and how repeats differ.
 
-    An error is no failure, and a skipped result is no verdict: these only count in ``results``, not
-    in ``scored``. ``value`` is ``None`` if nothing was scored. ``low`` and ``high`` are the 95 %
+    Errors are not failures, and skipped results are not verdicts: they count in ``results``, not in
+    ``scored``. ``value`` is ``None`` if nothing was scored. ``low`` and ``high`` are the 95 %
     interval: Wilson's, or for repeated cases the interval of the mean over cases, because repeats
     of one case are not independent. ``None``: unknown.
     """
@@ -157,7 +157,7 @@ def print_routing(cells: Sequence[RoutingCell], console: Console) -> None:
     """Print the routing matrix if there are several agents, or a mistake.
 
     Expected agents are rows; the agents that got the work are columns, by the numbers of their
-    rows. Of more than 12 agents those with most mistakes are shown, then those with most work.
+    rows. Of more than 12 agents, shows those with the most mistakes, then those with the most work.
     """
     wrong, agents = mistakes(cells), agents_of(cells)
     if not wrong and len(agents) < 2:
@@ -229,7 +229,7 @@ def print_by_agent(
 ) -> None:
     """Print the mean of each agent by evaluator, if there is an agent or a gate.
 
-    Of more than 30 agents those with the lowest means are shown.
+    Of more than 30 agents, shows those with the lowest means.
     """
     agents = [name for name in dict.fromkeys(one.agent for one in sums) if name is not None]
     axes = list(dict.fromkeys(one.evaluator for one in sums))
@@ -404,7 +404,7 @@ def asked_cells(asked: Asked, settled: int) -> list[str]:
 
 
 def asked_line(asked: Asked, settled: int) -> str:
-    """Write the same in one line."""
+    """Return the usage of judges as one line."""
     parts = (
         counted(asked.scores, "verdict"),
         f"{asked.cached} cached",

@@ -1,4 +1,4 @@
-"""What GitHub Actions shows: annotations on the lines of cases, and the summary of a step."""
+"""The report for GitHub Actions: annotations on the lines of cases, and the summary of a step."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ SUMMARY = "GITHUB_STEP_SUMMARY"
 def write_github(evaluation: Reportable, out: IO[str]) -> None:
     """Write an ``::error`` for the first ten cases that failed or broke, the rest as one notice.
 
-    A problem of the evaluation as a whole comes first. What every reader has to know, such as what
-    cases state and nothing checked, are notices. Where ``GITHUB_STEP_SUMMARY`` names a
-    file, the Markdown report is appended to it.
+    Problems of the evaluation as a whole come first. Notices of the evaluation, such as
+    expectations that nothing checked, come last. If ``GITHUB_STEP_SUMMARY`` names a file, the
+    Markdown report is appended to it.
     """
     left = 0
     for number, line in enumerate(_errors(evaluation)):
@@ -90,16 +90,16 @@ def _errors(evaluation: Reportable) -> Iterator[str]:
 
 
 def _command(name: str, message: str, about: dict[str, str | int | None]) -> str:
-    """Write a workflow command; what would end it, or one of its properties, is escaped.
+    """Write a workflow command; characters that would end it or a property are escaped.
 
-    A message is one line, or several of ours that were each made safe.
+    A message is one line, or several lines that are each safe already.
     """
     properties = [
         (key, _data(without_commands(one_line(str(value), 300))))
         for key, value in about.items()
         if value is not None
     ]
-    # A colon would end the properties, a comma the one that it is in.
+    # A colon would end the properties, a comma would end a property.
     texts = [f"{key}={text.replace(':', '%3A').replace(',', '%2C')}" for key, text in properties]
     return f"::{name}{' ' if texts else ''}{','.join(texts)}::{_data(without_commands(message))}"
 

@@ -80,7 +80,7 @@ def _entry(result: CaseResult) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    """Write a score with the result keys of judge-llm, and our own.
+    """Return a score with the result keys of judge-llm, and Baton's own.
 
     ``evaluator_type`` is the requested name, ``success`` is whether it could be evaluated; if not,
     ``score`` is null.

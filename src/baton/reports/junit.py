@@ -18,7 +18,7 @@ from .text import dispatches_of, place_names, place_of, value_text
 
 
 def write_junit(evaluation: Reportable, out: IO[str]) -> None:
-    """Write XML; what could not be evaluated is an ``error``, what nothing scored is ``skipped``.
+    """Write XML; cases that broke are ``error``, cases that nothing scored are ``skipped``.
 
     A problem of the whole evaluation is its own error test case.
     """
@@ -52,7 +52,7 @@ def write_junit(evaluation: Reportable, out: IO[str]) -> None:
 
 
 def _properties(header: Header) -> Iterator[tuple[str, str]]:
-    """Yield what holds for the whole evaluation: notices, the routing matrix, counters."""
+    """Yield properties of the whole evaluation: notices, the routing matrix, counters."""
     for notice in header.notices:
         yield "notice", notice
     for agent in agents_of(header.routing):
@@ -78,7 +78,7 @@ def _case(suite: str, result: CaseResult, *, repeated: bool) -> str:
     seconds = (result.timings or {}).get("seconds")
     time = f' time="{seconds:.3f}"' if seconds is not None else ""
     where, place = "", place_of(result)
-    if place is not None:  # GitLab, and what reads this on GitHub, link to the case by it
+    if place is not None:  # GitLab and tools on GitHub link to the case with it
         line = "" if place.line is None else f' line="{place.line}"'
         where = f" file={_attribute(place.file)}{line}"
     head = f"    <testcase classname={suite} name={_attribute(name)}{where}{time}"
@@ -104,7 +104,7 @@ def _attribute(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """Show what XML has no place for or nobody sees; CI systems print such texts in their logs."""
+    """Make invisible and invalid characters visible: CI systems print such texts in logs."""
     return without_commands(visible(text))
 
 

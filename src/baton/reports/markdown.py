@@ -16,7 +16,7 @@ from .terminal import alike_repeats, by_case, efficiency_line, repeat_text
 from .text import one_line, place_names, place_of, value_text
 
 MOST_BYTES = 60_000
-"""GitHub takes 65,536 characters in a comment; what comes with a comment has room left."""
+"""GitHub takes 65,536 characters in a comment; this leaves room for other text."""
 MOST_CASES = 50
 _MOST_LINES = 20
 _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️", "skipped": "➖"}
@@ -26,8 +26,8 @@ _TICKS = re.compile("`+")
 def write_markdown(evaluation: Reportable, out: IO[str]) -> None:
     """Write the verdict, a table of evaluators, routing mistakes, and the cases that did not pass.
 
-    At most 50 cases, each in whole, and at most 60,000 bytes: the rest is counted. Texts of others
-    are in code spans, if they are not markup, mention nobody and link to nothing.
+    At most 50 complete cases and 60,000 bytes are written: the others are only counted. Untrusted
+    texts are in code spans, so that they are no markup, mention no user and link to nothing.
     """
     header = evaluation.header
     text = "\n".join(_top(evaluation))
@@ -143,15 +143,15 @@ def _scores(result: CaseResult) -> Iterator[str]:
 
 
 def cell(text: str, limit: int = 80) -> str:
-    r"""Write any text as a code span in a cell of a table, which a ``|`` in it does not end.
+    r"""Write any text as a code span in a cell of a table, even if it contains ``|``.
 
-    A ``\`` before a ``|`` would take its escape away: ``\|`` becomes ``\u005c\|``.
+    A ``\`` before a ``|`` would cancel its escape: ``\|`` becomes ``\u005c\|``.
     """
     return re.sub(r"\\(?=\\*\|)", r"\\u005c", code(text, limit)).replace("|", "\\|")
 
 
 def _percent(part: int, whole: int) -> str:
-    """Write a share so that it reads 100 % only if it is all."""
+    """Return a percentage that is 100 % only for all."""
     return "100 %" if part == whole else f"{min(99, round(100 * part / whole))} %"
 
 

@@ -9,7 +9,7 @@ from baton.store import StoredEvaluation
 
 
 def write_otlp(evaluation: StoredEvaluation, out: IO[str]) -> None:
-    """Write events of the results, and the spans of what was not read from spans."""
+    """Write events of the results, and spans of the traces that were not read from spans."""
     from baton.export.run import write_json_lines  # loads protobuf
 
     write_json_lines(evaluation, out)

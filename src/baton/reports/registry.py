@@ -1,7 +1,7 @@
 """Finds reports by name: each module of this package that ends with ``REPORT = Entry(...)``.
 
 The module is named after the type of its report, so one module is imported to find one report. Only
-a name of another tool, or an unknown one, takes all of them.
+an alias or an unknown name requires importing all of them.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Column(NamedTuple):
 
 def align(expected: Sequence[str], actual: Sequence[str]) -> list[Column]:
     """Align equal agents, and put different ones side by side."""
-    from difflib import SequenceMatcher  # only for what differs
+    from difflib import SequenceMatcher  # only loaded if needed
 
     columns = []
     matcher = SequenceMatcher(a=list(expected), b=list(actual), autojunk=False)
@@ -220,7 +220,7 @@ def alike_repeats(
     rows: Sequence[IndexRow],
     words_of: Callable[[CaseResult], Sequence[object]],
 ) -> Iterator[tuple[CaseResult, int]]:
-    """Yield repeats of a case that did not pass, once for those with the same result.
+    """Yield the repeats of a case that did not pass, one for all with the same result.
 
     The second value is their number. After 100 repeats, each further one is separate, and is not
     read unless it is requested: a folder may be hostile.
@@ -268,7 +268,7 @@ def _counts(evaluation: Reportable) -> Table:
 def case_lines(
     result: CaseResult, header: Header, *, detailed: bool = False, times: int = 1
 ) -> Iterator[Text]:
-    """Yield the lines on one case; ``detailed`` adds what passed.
+    """Yield the lines about one case; ``detailed`` adds what passed.
 
     ``times`` is the number of repeats with the same result.
     """
@@ -295,7 +295,7 @@ def case_lines(
         stopped = [one for one in shown if one.status == "error" and one.reason.endswith(cause)]
         shown = [score for score in shown if score not in stopped]
         if stopped:
-            yield Text(f"  not scored for that: {_names(stopped)}", STYLES["error"])
+            yield Text(f"  not scored for this reason: {_names(stopped)}", STYLES["error"])
     # Evaluators that could not score for the same reason share one line.
     groups: dict[tuple[object, ...], list[Score]] = {}
     for score in shown:

@@ -24,13 +24,13 @@ _NAMED = 5
 
 
 def one_line(text: str, limit: int = 80) -> str:
-    """Fold white space, show what is invisible as escapes, and cut to ``limit`` characters."""
+    """Fold white space, escape invisible characters, and truncate to ``limit`` characters."""
     safe = folded_line(text)
     return safe if len(safe) <= limit else f"{safe[: limit - 1]}…"
 
 
 def dispatches_of(scores: Iterable[Score]) -> str:
-    """Name the dispatches that scores are about, as drawings of traces do; nothing for others."""
+    """Name the dispatches that scores are about, by id; nothing for other scores."""
     about = [score.subject for score in scores if score.unit == "dispatch"]
     names = list(dict.fromkeys(one_line(subject[0]) for subject in about if subject))
     if not names:
@@ -42,7 +42,7 @@ def dispatches_of(scores: Iterable[Score]) -> str:
 def place_names(score: Score, places: Mapping[str, Placed]) -> str:
     """Name agents, dispatch and steps of a score: `dispatch d1 (desk → lab), step s5 (desk): `.
 
-    Nothing for a score that points at nothing in its trace.
+    Empty for a score that refers to nothing in its trace.
     """
     ids = [*score.subject[:_NAMED], *named_evidence(score)]
     named = [places[id_].named(id_) for id_ in ids if id_ in places]
@@ -65,7 +65,7 @@ def value_line(value: Any, limit: int = 80) -> str:
 
 
 def arguments_line(arguments: Any, limit: int = 60) -> str:
-    """Show the arguments of a call the way it would be written."""
+    """Show the arguments in the form of a call."""
     if arguments is None:
         return ""
     if not isinstance(arguments, dict):
@@ -76,7 +76,7 @@ def arguments_line(arguments: Any, limit: int = 60) -> str:
 
 
 def value_text(score: Score) -> str:
-    """Show the value of a score and what it needs; nothing if there is no verdict."""
+    """Show the value of a score and its threshold; nothing if there is no verdict."""
     if score.value is None:
         return ""
     needs = "" if score.threshold is None else f", needs {score.threshold:.2f}"
@@ -87,10 +87,10 @@ _WIDE = 400
 
 
 class Text(RichText):
-    r"""A line in one or more styles, in which nothing hides and nothing acts on a terminal.
+    r"""A styled line without invisible characters and terminal commands.
 
     A newline in it is shown as ``\n``, so that no name can start a line that looks like one of
-    ours. To leave a line empty, start with ``Text("\n")``.
+    Baton's. For an empty line, start with ``Text("\n")``.
     """
 
     def __init__(self, text: str = "", style: str | Style = "", **more: Any) -> None:
@@ -107,13 +107,14 @@ class Console(RichConsole):
     """A console that parses no markup and makes no links."""
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the command line, where Rich would end the process with code 1."""
+        """Let the command line handle it: Rich would end the process with code 1."""
         raise BrokenPipeError
 
     def print(self, *objects: Any, **how: Any) -> None:
-        r"""Print; a line that a terminal is too narrow for continues below, between words.
+        r"""Print; lines that are too long for a terminal are wrapped between words.
 
-        With ``soft_wrap=True`` it does not, as in a table. Several lines have ``sep="\n"``.
+        With ``soft_wrap=True`` they are not, such as in a table. For several lines, pass
+        ``sep="\n"``.
         """
         are_lines = len(objects) == 1 or how.get("sep") == "\n"
         are_lines = are_lines and all(isinstance(each, str | RichText) for each in objects)
@@ -147,7 +148,7 @@ _WORD = re.compile(r"\S+\s*")
 
 
 def wrapped(text: RichText, width: int) -> list[RichText]:
-    """Break lines that are too long between words; what is left stands two further in.
+    """Wrap long lines between words; continuation lines are indented by two more.
 
     A word that is too long, such as a path, stays whole, so that it can be copied.
     """
@@ -180,7 +181,7 @@ def console_for(out: IO[str]) -> Console:
 
 
 def one_row(text: str) -> str:
-    r"""Show a text in one line; what is nothing but newlines is ours, and leaves lines empty."""
+    r"""Show a text in one line; only newlines, which come from Baton, are kept."""
     return visible_line(text) if text.strip("\n") else text
 
 
@@ -195,7 +196,7 @@ class Place(NamedTuple):
 
 
 def place_of(result: CaseResult) -> Place | None:
-    """Return where the case of a result is written, else the file of its recorded trace."""
+    """Return the place of a result's case in a file, else the file of its recorded trace."""
     if result.where is not None:
         return Place(_in_repository(result.where.file), result.where.line)
     location = result.recorded.location if result.recorded is not None else None
@@ -203,7 +204,7 @@ def place_of(result: CaseResult) -> Place | None:
 
 
 def _in_repository(file: str) -> str:
-    """Return a path as seen from the root of what CI checked out, else from here."""
+    """Return a path relative to the root of the CI checkout, else to the current folder."""
     path = Path(file).absolute()
     roots = [os.environ[name] for name in _ROOTS if os.environ.get(name)]
     for root in (*roots, os.getcwd()):  # noqa: PTH109 - the root may be a link

@@ -194,7 +194,7 @@ def _dispatch_line(dispatch: Dispatch, costs: Mapping[str, float]) -> Text:
 
 
 def _made_up(answered: ToolCall | Dispatch) -> str:
-    """Say that a stand-in answered, and which: no such answer is taken for a real one."""
+    """Note that a stand-in answered: its answer must not be mistaken for a real one."""
     by = answered.stand_in
     return "" if by is None else f"  answered by a stand-in ({one_line(by)})"
 
@@ -215,7 +215,7 @@ def dollars(cost: float) -> str:
 
 
 def tokens_line(usage: Usage) -> str:
-    """Say how many tokens were read and written, and what that cost, if known."""
+    """Return the numbers of tokens read and written, and their cost, if known."""
     read = sum(
         n or 0 for n in (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     )
@@ -226,7 +226,7 @@ def tokens_line(usage: Usage) -> str:
 
 
 def gaps(trace: Trace) -> Iterator[str]:
-    """Name what the source did not record or place, and what a guard decided."""
+    """Yield lines on fields that are not recorded, dropped data, and decisions of guards."""
     names = Counter(trace.unknown)
     for turn in trace.turns:
         names.update(f"turn.{name}" for name in turn.unknown)
@@ -243,7 +243,7 @@ def gaps(trace: Trace) -> Iterator[str]:
         yield f"dropped: {one_line(dropped.what)} ({counted(dropped.count, 'time')}{example})"
     if unplaced := trace.attributes.get(UNPLACED):
         listed = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)
-        yield f"answered by stand-ins, and not in the record: {one_line(listed, 200)}"
+        yield f"answered by stand-ins, but not in the record: {one_line(listed, 200)}"
     notes = decisions_of(trace)
     for note in notes[:_DECISIONS]:
         yield f"guard: {_decision_line(note)}"
@@ -252,14 +252,14 @@ def gaps(trace: Trace) -> Iterator[str]:
 
 
 def _decision_line(note: Mapping[str, object]) -> str:
-    """Say what a guard decided: `blocked desk to lab by max_depth: (the reason)`."""
+    """Describe the decision of a guard: `blocked desk to lab by max_depth: (the reason)`."""
     refused = note.get("allowed") is False
     did = {"block": "blocked", "redact": "redacted", "warn": "warned of"}
     action = str(note.get("action"))
     if action == "ask":
         verb = "asked about, and did not get consent for," if refused else "asked about"
     else:
-        tried = "let pass, with a rule that is only tried," if note.get("rule") else "failed at"
+        tried = "let pass, as the rule is only being tried," if note.get("rule") else "failed at"
         verb = did.get(action, tried)
     sender = note.get("from") or "the program"
     what = note.get("tool") or f"{sender} to {note.get('to')}"
@@ -282,7 +282,7 @@ def print_sheet(
     """Print a dispatch: sender, receiver, prompt, result, and what the caller did next.
 
     The judge's verdict is not shown, so that it does not influence the person who labels. Without
-    ``full`` long texts and transcripts are shortened, and say so.
+    ``full``, long texts and transcripts are shortened, with a note.
     """
     console = console_for(out)
     made = {d.id: d for each in trace.turns for d in each.dispatches}

@@ -323,7 +323,7 @@ def _drawn_routing(routing: Mapping[str, Any], hues: dict[str, int]) -> dict[str
         if place is None:
             return None
         count = cells[place]["count"]
-        title = f"expected {expected or 'nobody'}, went to {actual or 'nobody'}"
+        title = f"expected {expected or 'no agent'}, went to {actual or 'no agent'}"
         heat = math.ceil(10 * math.sqrt(count / most))
         return _Cell(count, place, heat, expected == actual, title)
 

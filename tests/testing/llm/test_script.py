@@ -169,7 +169,7 @@ def test_everything_wrong_with_a_script_is_reported_with_its_line(tmp_path: Path
 
 def test_a_wrong_expression_is_reported_with_its_line(tmp_path: Path) -> None:
     path = yaml(tmp_path, "rules:\n  - answer: a\n    matches: '('\n")
-    words = r":3: rules\[0\].matches: no regular expression"
+    words = r":3: rules\[0\].matches: not a valid regular expression"
     with pytest.raises(InputError, match=words), llm_server(path):
         pass
 

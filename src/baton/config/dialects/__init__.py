@@ -1,1 +1,1 @@
-"""Configs of other tools, read as specs of our evaluators."""
+"""Configs of other tools, read as specs of Baton's evaluators."""

@@ -72,7 +72,7 @@ def judged_options(name: str, criterion: Mapping[str, Any]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     if plain.get("include_intermediate_responses_in_final"):
         if name not in _ONE_ANSWER:
-            raise InputError("`include_intermediate_responses_in_final` means nothing here")
+            raise InputError("`include_intermediate_responses_in_final` has no effect here")
         options["inputs"] = _ONE_ANSWER[name]
     if "evaluate_intermediate_nl_responses" in plain:
         options["evaluate_intermediate_nl_responses"] = plain["evaluate_intermediate_nl_responses"]

@@ -1,4 +1,4 @@
-"""What the dialects share: names of judge models, and messages for their files."""
+"""Shared by the dialects: names of judge models, and messages for their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs about dispatches: what the caller saw, wrote, got and did, and the receiver's part."""
+"""Inputs about dispatches: the caller's input, prompt, result and steps, and the receiver's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STEPS = "record the steps of agents: what they say, and their calls with the re
 
 
 def before(subject: Subject) -> Given | Missing:
-    """Return what the caller itself was given, and its steps up to the dispatch."""
+    """Return the caller's own input, and its steps up to the dispatch."""
     dispatch = _the(subject)
     sender = subject.sender
     if sender is None:
@@ -54,7 +54,7 @@ def call(subject: Subject) -> Given | Missing:
 
 
 def received(subject: Subject) -> Given | Missing:
-    """Return what the receiver actually got: its input and instructions."""
+    """Return the receiver's actual input and instructions."""
     dispatch = _the(subject)
     if not dispatch.runs:
         return Missing(f"`{subject.agent}` was not started")
@@ -71,7 +71,7 @@ def received(subject: Subject) -> Given | Missing:
 
 
 def transcript(subject: Subject) -> Given | Missing:
-    """Return everything the receiver did."""
+    """Return all steps of the receiver."""
     dispatch = _the(subject)
     if not known(subject.trace, dispatch, "runs"):
         return Missing(f"the work of `{subject.agent}` is not recorded: {_STEPS}")
@@ -98,7 +98,7 @@ def result(subject: Subject) -> Given | Missing:
 
 
 def after(subject: Subject) -> Given | Missing:
-    """Return what the caller did after it got the answer, and the answer to the user."""
+    """Return the caller's steps after it got the answer, and the answer to the user."""
     trip = round_trip(subject.trace, _the(subject))
     sender = subject.sender
     if sender is None:
@@ -113,7 +113,7 @@ def after(subject: Subject) -> Given | Missing:
 
 
 def siblings(subject: Subject) -> Given | Missing:
-    """Return other work dispatched along with it, or by the same agent in this turn."""
+    """Return the other dispatches of the same group, or by the same agent in this turn."""
     dispatch = _the(subject)
     together = {d.id for d in group_of(subject.trace, dispatch)}
     others = [

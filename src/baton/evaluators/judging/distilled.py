@@ -67,10 +67,10 @@ class Trial(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class Trained(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model was trained on.
+    """The training data of a model.
 
-    ``judge`` is the model of the judge that gave the verdicts. ``conversations`` and
-    ``frameworks`` are where they come from. ``apart`` is what the trials kept separate.
+    ``judge`` is the model of the judge that gave the verdicts. They come from
+    ``conversations`` and ``frameworks``. ``apart`` names the groups that the trials kept separate.
     ``cost_usd`` is the mean cost of one verdict of the judge. ``at`` is the time of training
     (RFC 3339).
     """
@@ -98,7 +98,7 @@ class Tree(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     right: list[int]
 
     def of(self, values: Sequence[float]) -> float:
-        """Return what the tree adds, given the values of all numeric features."""
+        """Return the amount that the tree adds, given the values of all numeric features."""
         at = 0
         while (number := self.number[at]) >= 0:
             at = self.left[at] if values[number] <= self.limit[at] else self.right[at]
@@ -238,7 +238,7 @@ def sums_of(
 def added_by(
     trees: Sequence[Sequence[Tree]], numbers: Sequence[str], reading: Reading
 ) -> list[float]:
-    """Return what each label's trees add to its sum."""
+    """Return the amount that each label's trees add to its sum."""
     values = [reading.numbers.get(name, 0.0) for name in numbers]
     return [math.fsum(tree.of(values) for tree in own) for own in trees]
 
@@ -387,10 +387,10 @@ def _faults(model: DistilledModel) -> Iterator[str]:
     }
     for name, (is_, should) in sizes.items():
         if is_ != should:
-            yield f"`{name}` has {is_} entries in place of {should}"
+            yield f"`{name}` has {is_} entries instead of {should}"
     for row in model.weights:
         if len(row) != features:
-            yield f"a row of `weights` has {len(row)} entries in place of {features}"
+            yield f"a row of `weights` has {len(row)} entries instead of {features}"
     yield from _faults_of_trees(model)
     if len(set(model.labels)) != labels or len(set(model.words)) != len(model.words):
         yield "a label or a word is a duplicate"
@@ -402,12 +402,12 @@ def _faults(model: DistilledModel) -> Iterator[str]:
     if not all(0 <= share <= 1 for share in [*model.shares, model.familiar]):
         yield "a share is not between 0 and 1"
     if not all(0 <= each.label < labels and 0 <= each.sure <= 1 for each in model.trials):
-        yield "a trial is of no label, or its certainty is not between 0 and 1"
+        yield "a trial has an unknown label, or a certainty that is not between 0 and 1"
 
 
 def _faults_of_trees(model: DistilledModel) -> Iterator[str]:
     if len(model.trees) not in (0, len(model.labels)):
-        yield f"`trees` has {len(model.trees)} entries in place of {len(model.labels)}"
+        yield f"`trees` has {len(model.trees)} entries instead of {len(model.labels)}"
     every = [tree for own in model.trees for tree in own]
     if sum(len(tree.number) for tree in every) > _MOST_NODES:
         yield f"more than {_MOST_NODES:,} nodes of trees"

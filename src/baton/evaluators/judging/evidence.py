@@ -83,7 +83,7 @@ FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
 
 
 class Settled(NamedTuple):
-    """A finding that answers the question, and the label it stands for."""
+    """A finding that answers the question, and its label."""
 
     label: str
     source: str
@@ -91,7 +91,7 @@ class Settled(NamedTuple):
 
 
 def answers_of(rubric: Rubric, subject: Subject) -> dict[str, Answer]:
-    """Return what the record answers to a rubric's questions about a dispatch, by finding name."""
+    """Return the record's answers to a rubric's questions about a dispatch, by finding name."""
     if subject.dispatch is None or subject.turn is None:
         return {}
     place = (subject.trace, subject.turn, subject.dispatch, subject.renames)
@@ -113,7 +113,7 @@ def settled_by(rubric: Rubric, answers: Mapping[str, Answer]) -> Settled | None:
 
 
 def evidence_pieces(answers: Mapping[str, Answer]) -> list[Piece]:
-    """Write what the record proves, and what it clears."""
+    """Describe the faults that the record proves, and those that it rules out."""
     pieces = []
     for name, answer in answers.items():
         if isinstance(answer, Clear):

@@ -30,7 +30,7 @@ NEAR = 0.01
 
 
 class Checked(NamedTuple):
-    """An example, its actual result (``None`` without a verdict), and what is wrong with it."""
+    """An example, its actual result (``None`` without a verdict), and the problem, if any."""
 
     example: Example
     score: Score | None
@@ -68,12 +68,12 @@ async def _of_texts(judged: Judged, example: Example, judge: Judge) -> Score | s
         else Missing("the example does not give it", unstated=True)
         for name, _ in rubric.wanted
     }
-    odd = example.inputs.keys() - inputs.keys()
-    if odd:
-        return f"the rubric has no input {', '.join(f'`{name}`' for name in sorted(odd))}"
-    left = [name for name, required in rubric.wanted if required and name not in example.inputs]
-    if left:
-        return f"the example lacks {', '.join(f'`{name}`' for name in left)}"
+    unknown = example.inputs.keys() - inputs.keys()
+    if unknown:
+        return f"the rubric has no input {', '.join(f'`{name}`' for name in sorted(unknown))}"
+    missing = [name for name, required in rubric.wanted if required and name not in example.inputs]
+    if missing:
+        return f"the example lacks {', '.join(f'`{name}`' for name in missing)}"
     blank = Trace(schema_version=1, id="example", source=Source(format="example"), turns=[])
     subject = Subject(blank, None, {}, rubric.unit)
     items = items_of(rubric, judged.options, subject, inputs)
@@ -100,7 +100,7 @@ async def _of_trace(
         matching = [each for each in matching if each.id == example.subject]
     if len(matching) != 1:
         ids = [each.id for each in matching]
-        return f"name one of them as `subject`: {', '.join(ids) or 'there is none'}"
+        return f"name one of them as `subject`: {', '.join(ids) or 'the trace has none'}"
     return await judged.judged(matching[0], context)
 
 

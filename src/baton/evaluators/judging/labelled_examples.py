@@ -27,11 +27,11 @@ from .rubric import Answer, ExampleOptions
 Origin = Literal["label", "proven fix"]
 
 MOST = 5_000
-"""The most lines that are read of a file. Their vectors take about 50 MB."""
+"""The most lines read from a file. Their vectors take about 50 MB."""
 LONGEST = 8_000
 """The number of characters kept of an example's text. More are never shown."""
 _COMPARED = 20_000
-"""The number of characters by which texts are compared. The start shows what a case is about, and
+"""The number of characters by which texts are compared. The start shows the topic of a case, and
 60,000 characters would take ten times as long as the rest of a question."""
 _ALIKE = 0.05
 """The lowest cosine at which an example is similar. Texts on other topics share only words such as
@@ -52,7 +52,7 @@ GUIDE = (
 class LabelledExample(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """A case, and what people decided about it.
+    """A case, and the decision of people about it.
 
     ``label`` or ``score`` is the people's verdict, and ``judged`` the judge's earlier verdict.
     ``conversation`` and ``subject`` are the ids of the trace and of the judged subject.

@@ -55,7 +55,7 @@ def load_folders(folders: Iterable[Path]) -> dict[str, tuple[Rubric, Path]]:
     """Read the rubrics in folders (or files), each with its path.
 
     Raises:
-        InputError: a folder is missing or has no rubric, or a rubric is faulty or its name taken.
+        InputError: a folder is missing or empty, a rubric is faulty, or a name is already taken.
     """
     rubrics: dict[str, tuple[Rubric, Path]] = {}
     problems: list[Problem] = []
@@ -94,7 +94,7 @@ def names_of(rubric: Rubric) -> list[str]:
 
 
 def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
-    """Yield each fault of a rubric, and where it is. Structure and examples are not checked."""
+    """Yield each fault of a rubric, and its place. Structure and examples are not checked."""
     yield from _input_faults(rubric)
     yield from _finding_faults(rubric)
     low, high = rubric.answer.bounds
@@ -106,7 +106,7 @@ def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
 
 
 def checked_rubric(rubric: Rubric, path: Place) -> Rubric:
-    """Return a rubric that was combined from options. Raises InputError if it is faulty."""
+    """Return a rubric combined from options. Raises InputError if it is faulty."""
     problems = [
         Problem(path=path_text((*path, *place)), message=message)
         for place, message in faults(rubric)
@@ -249,7 +249,7 @@ def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
     if not mapping:
         return {}
     if options.inputs is not None:
-        message = "says what is shown, like `inputs`: leave one of them out"
+        message = "selects the material, like `inputs`: leave one of them out"
         raise InputError(Problem(path="config.input_mapping", message=message))
     known = [*FOREIGN_INPUTS, *INPUTS]
     ours = {}
@@ -286,7 +286,7 @@ def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
 
 
 def rubric_text(options: RubricOptions, subject: Subject) -> str | Missing | None:
-    """Return the text for ``{rubric}``: the only one, or the one for the agent in question."""
+    """Return the text for ``{rubric}``: the only one, or that of the judged agent."""
     if not isinstance(options.rubric, dict):
         return options.rubric
     for name in sorted(subject.names):

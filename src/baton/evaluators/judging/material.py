@@ -26,7 +26,7 @@ from baton.model import (
 )
 
 Kind = Literal["texts", "arguments", "results"]
-"""What a body contains: arguments for a tool or another agent, a tool's result, or other text.
+"""The content of a body: arguments for a tool or another agent, a tool's result, or other text.
 
 The result of an agent counts as other text: the agent's words may report what it did.
 """
@@ -138,7 +138,7 @@ def call_parts(call: ToolCall, *, result: bool = True, by: str = "") -> tuple[Pa
 
 
 def dispatch_parts(dispatch: Dispatch, *, bare: bool = False) -> tuple[Part, ...]:
-    """Write which agent was given what work, or with ``bare`` only which agent."""
+    """Write the agent and the work it was given, or with ``bare`` only the agent."""
     about = [dispatch.kind, dispatch.id]
     about += ["in the background"] if dispatch.mode == "background" else []
     about += [f"to the agent that did {dispatch.continues}"] if dispatch.continues else []
@@ -161,7 +161,7 @@ def result_parts(dispatch: Dispatch) -> tuple[Part, ...]:
 
 
 def card_parts(name: str, card: AgentCard) -> tuple[Part, ...]:
-    """Write what is known about an agent."""
+    """Write the known data of an agent."""
     says = card.description or "(not told)"
     if _LIKE_A_FIELD.search(says):
         says = textwrap.indent(says, INDENT, lambda _: True).strip()
@@ -196,22 +196,22 @@ def _step(made: Mapping[str, Dispatch], shown: Collection[str], step: Step) -> I
 
 
 class Given(NamedTuple):
-    """The known content, piece by piece. No pieces mean that there is nothing."""
+    """The known content, piece by piece. Without pieces, it is empty."""
 
     pieces: Sequence[Piece]
 
 
 class Missing(NamedTuple):
-    """Why an input is unknown, and what would supply it. ``unstated``: a case can omit it."""
+    """Why an input is unknown, and how to supply it. ``unstated``: a case can omit it."""
 
     says: str
     unstated: bool = False
 
 
 class Input(NamedTuple):
-    """An input: its heading for the judge, the units that have it, and where it comes from.
+    """An input: its heading for the judge, the units that have it, and its source.
 
-    ``none`` is what the judge gets if the input is empty. Without it, a subject with an empty
+    ``none`` is the text for the judge if the input is empty. Without it, a subject with an empty
     input cannot be judged.
     """
 
@@ -230,7 +230,7 @@ def given(*pieces: Piece) -> Given:
 class Section(NamedTuple):
     """One input as the judge sees it: its name, heading and text, or why it is unknown.
 
-    A ``list`` has the items to label one by one, and its own room.
+    With ``is_list``, it lists the items to label one by one, and has its own room.
     """
 
     name: str
@@ -250,8 +250,8 @@ class LeftOut(NamedTuple):
     chars: int
 
 
-def said_of(left_out: Sequence[LeftOut]) -> str:
-    """Describe how many characters of which inputs are left out, and which steps lose the most."""
+def omission_text(left_out: Sequence[LeftOut]) -> str:
+    """Describe the omitted characters, their inputs, and the steps that lose the most."""
     inputs = ", ".join(f"`{name}`" for name in dict.fromkeys(one.section for one in left_out))
     steps = sorted((one for one in left_out if one.ids), key=lambda one: -one.chars)[:3]
     most = ", ".join(f"{one.chars:,} of the {one.kind} of `{one.ids[0]}`" for one in steps)
@@ -263,7 +263,7 @@ LONGEST = 4000
 """The characters always shown of each item to label: a long paragraph."""
 _FREE = 5
 """The part of the limit (a fifth) reserved for content that can't change the verdict. The judge
-should see what kind of results there were, even if calls and texts alone fill the room."""
+should see the kinds of results, even if calls and texts alone fill the room."""
 
 _LINE = len("said:\n")
 """The shortest line by Baton, with its line end. It gives the least room that all lines take."""
@@ -277,7 +277,7 @@ class TooLongError(ValueError):
 
 
 class FittedMaterial(NamedTuple):
-    """The content of a request, and what was left out of it."""
+    """The content of a request, and the parts left out of it."""
 
     content: str
     left_out: list[LeftOut]
@@ -302,7 +302,7 @@ class _Leaf:
 
     @property
     def more(self) -> int:
-        """How much more room the full text takes."""
+        """The further room that the full text takes."""
         return len(self.text) - self.least
 
     def allow(self, more: int) -> None:
@@ -334,7 +334,7 @@ class _Json(NamedTuple):
 
     @property
     def frame(self) -> int:
-        """How many characters it takes without its leaves.
+        """The number of characters without its leaves.
 
         Escapes in the leaves do not count. In the worst case, a text made only of quotes, every
         character is escaped and the text is twice as long.
@@ -351,7 +351,7 @@ def fit_material(
     matters: Matters,
     more: Sequence[tuple[str, str]] = (),
 ) -> FittedMaterial:
-    """Return the content of a request, and what was left out to keep to ``limit`` characters.
+    """Return the content of a request, and the parts left out to keep to ``limit`` characters.
 
     ``more`` are further blocks, titles and neutral texts, which do not count.
 
@@ -395,7 +395,7 @@ def fit_material(
 
 
 def _fit(laid: dict[str, list[_Token]], leaves: list[_Leaf], limit: int) -> None:
-    """Set how much of each leaf is shown."""
+    """Set the number of characters shown of each leaf."""
     room = limit - sum(_frame(token) for tokens in laid.values() for token in tokens)
     free = [leaf for leaf in leaves if not leaf.matters]
     rest = [leaf for leaf in leaves if leaf.matters]

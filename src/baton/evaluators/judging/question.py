@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from baton.evaluators.judging.material import LeftOut, Section, TooLongError, fit_material, said_of
+from baton.evaluators.judging.material import (
+    LeftOut,
+    Section,
+    TooLongError,
+    fit_material,
+    omission_text,
+)
 from baton.model import JudgeRequest, digest
 
 from .distilled import Guess
@@ -31,9 +37,9 @@ _STATEMENTS = "The statements are listed in the last block of the material."
 
 
 class Question(NamedTuple):
-    """A request, what it shows, the items to label one by one, and what it leaves out.
+    """A request, the sections it shows, the items to label one by one, and the omitted parts.
 
-    ``guess`` is the answer of a distilled judge, if there is one.
+    ``guess`` is the answer of a distilled judge, if any.
     """
 
     request: JudgeRequest
@@ -59,7 +65,7 @@ def inputs_of(rubric: Rubric, subject: Subject) -> dict[str, Given | Missing]:
 def sections_of(
     rubric: Rubric, inputs: Mapping[str, Given | Missing], evidence: Sequence[Piece]
 ) -> list[Section]:
-    """Write each input of a rubric, and what the record proves.
+    """Write each input of a rubric, and the findings that the record proves.
 
     Inputs that a case can state but does not are left out.
     """
@@ -94,7 +100,7 @@ def question_of(
     """Assemble the request.
 
     ``text`` replaces ``{rubric}`` in the prompt. ``limit`` is the most characters of material
-    shown. Statements from a case count as material, those from a rubric or config as our own
+    shown. Statements from a case count as material, those from a rubric or config as Baton's own
     words. ``examples`` are shown after the material. The choice of examples is part of the version.
 
     Raises:
@@ -115,8 +121,8 @@ def question_of(
     content, left_out = fit_material(sections, limit, matters, examples)
     if _may_hide(rubric, left_out, "fault") and _may_hide(rubric, left_out, "excuse"):
         raise TooLongError(
-            f"too long to judge: {said_of(left_out)} can't be shown, and no verdict counts without "
-            f"it: raise `max_chars` (now {limit:,})"
+            f"too long to judge: {omission_text(left_out)} can't be shown, and no verdict counts "
+            f"without it: raise `max_chars` (now {limit:,})"
         )
     parts = [
         _ROLE,
@@ -141,8 +147,8 @@ def question_of(
 def cant_tell(rubric: Rubric, question: Question, *, passes: bool) -> bool:
     """Return whether omitted material could reverse a verdict.
 
-    A visible fault stays a fault, whatever else the record contains. That nothing is wrong is only
-    known of the material shown. A rubric's ``hides`` states the exceptions.
+    A visible fault stays a fault, whatever else the record contains. The absence of faults is known
+    only for the material shown. A rubric's ``hides`` states the exceptions.
     """
     return _may_hide(rubric, question.left_out, "fault" if passes else "excuse")
 

@@ -1,4 +1,4 @@
-"""What a distilled judge knows about a subject: words, and numbers about sections and findings."""
+"""The features of a subject for a distilled judge: words, and numbers on sections and findings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _READ = 40_000
 """The number of characters read of a section. It bounds the time for hostile input, and the
 deciding text comes earlier."""
 _FACTS_READ = 8_000
-"""The number of characters of a section whose facts are read, which takes longer than its words."""
+"""The number of characters read of a section for its facts, which take longer than its words."""
 _MOST_WEIGHT = 20
-"""The weight of facts at which a share counts fully: of a long list, an answer names what fits."""
+"""The weight of facts at which a share counts fully: an answer names only part of a long list."""
 _OF_ITS_OWN = 20
 """The fewest characters that make a section a distinct text. `Done.` occurs in many sections."""
 
@@ -69,12 +69,12 @@ def numbers_of(
 
     For each two sections: the share of the one's content that the other contains too, because that
     is often the question (is the result in the answer, is the request in the prompt). This covers
-    words, long words, numbers and names, and sequences of three words, and what only these two
-    sections share.
+    words, long words, numbers and names, and sequences of three words, and the content that only
+    these two sections share.
 
     For each finding: whether it was made, cleared or unknown, and the share that it found.
 
-    Then the facts of the sections, and what kind of statement each of them is
+    Then the facts of the sections, and the kinds of their statements
     (:func:`_facts_of`). Their names start with :data:`OF_FACTS`.
     """
     numbers: dict[str, float] = {}
@@ -112,7 +112,7 @@ def numbers_of(
 
 
 def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[str, float]:
-    """Return what two sections share that no other section contains.
+    """Return the content that two sections share and no other section contains.
 
     An answer repeats words of the request whatever the result was. Words that it shares with the
     result alone show that the result was read: `Friday` after `when is it free?`. Shares cover
@@ -140,9 +140,9 @@ def _shared_alone(sets: Mapping[str, Mapping[str, frozenset[object]]]) -> dict[s
 
 
 _PARTS = ("words", "long", "facts", "rows")
-"""What is compared between two sections."""
+"""The kinds of content compared between two sections."""
 _ALONE = ("words", "long", "facts", "stems", "digits", "pairs")
-"""What is compared between two sections after excluding the content of all others."""
+"""The kinds of content compared between two sections, without the content of all others."""
 _DIGITS = re.compile(r"\d+")
 _FACT = re.compile(r"\d[\d.,:/-]*\d|\d|\b[A-Z][\w-]+")
 """Numbers, dates and names: `1,250.75`, `2026-03-01`, `Lisbon`."""
@@ -168,11 +168,11 @@ all others are wrong on different texts, so they are grown separately."""
 
 
 def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
-    """Return which facts of a section are in another one, and what kind of statement each is.
+    """Return the facts that sections share, and the kinds of statements that each one makes.
 
     Facts are compared as findings compare them: `half past six` is 18:30, `about 232,000` is
-    231,800, and `expiry` is near `expired`. For each two sections: how much of the one's content
-    the other one has, if no third section has it. For each section: how much it has that no other
+    231,800, and `expiry` is near `expired`. For each two sections: the share of the one's content
+    that the other one has, if no third section has it. For each section: the content that no other
     section has, which comes from elsewhere. Statements are questions, promises, general remarks,
     denials and failures.
     """
@@ -220,16 +220,16 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
             numbers[f"hard number:{pair}"] = math.log1p(sum(own_hard))
     for name, text in texts.items():
         body = bodies[name]
-        said = _said_in(text) or body
+        spoken = _words_in(text) or body
         statements = {
-            "asks": only_asks(said),
-            "ends as a question": said.rstrip().endswith("?"),
-            "postpones": postpones(said),
-            "general": speaks_in_general(said),
-            "some": speaks_of_some(said),
-            "denies": denies_data(said),
-            "decides": gives_verdict(said),
-            "wants a decision": wants_verdict(said),
+            "asks": only_asks(spoken),
+            "ends as a question": spoken.rstrip().endswith("?"),
+            "postpones": postpones(spoken),
+            "general": speaks_in_general(spoken),
+            "some": speaks_of_some(spoken),
+            "denies": denies_data(spoken),
+            "decides": gives_verdict(spoken),
+            "wants a decision": wants_verdict(spoken),
             "negative": is_negative(body),
             "failure": reports_failure(body),
             "calls": _CALL.search(text) is not None,
@@ -252,7 +252,7 @@ def _body_of(text: str) -> str:
     return "\n".join(content) if content else text
 
 
-def _said_in(text: str) -> str:
+def _words_in(text: str) -> str:
     """Return the words of agents or users in a section, as one line."""
     found, is_said = [], False
     for line in text.split("\n"):

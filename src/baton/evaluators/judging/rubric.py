@@ -39,8 +39,8 @@ Labels = dict[str, Label | float | None]
 class Scale(Strict, frozen=True, kw_only=True):
     """Numbers from ``min`` to ``max``, or named ``levels`` with a number each.
 
-    The score is mapped to 0 to 1, unless ``normalise`` is false. ``guide`` explains what the
-    numbers mean.
+    The score is mapped to 0 to 1, unless ``normalise`` is false. ``guide`` explains the
+    numbers.
     """
 
     min: float | None = None
@@ -95,7 +95,7 @@ class Claims(Strict, frozen=True, kw_only=True):
 
 
 class Answer(Strict, frozen=True, kw_only=True):
-    """The form of a judge's answer: one of the four."""
+    """The form of a judge's answer: exactly one of the four fields."""
 
     choices: Labels | None = None
     scale: Scale | None = None
@@ -200,7 +200,7 @@ class DistilledOptions(Strict, frozen=True, kw_only=True):
 class Rubric(Strict, frozen=True, kw_only=True):
     """A question to a judge, and how its answer is scored.
 
-    ``inputs`` name what the judge is shown. An input that ends in ``?`` may be unknown.
+    ``inputs`` name the material shown to the judge. An input that ends in ``?`` may be unknown.
     ``findings`` are given as evidence. A finding whose kind has a label settles the question with
     that label. ``kinds`` are the kinds of dispatches the rubric is about. ``hides`` states what
     the omitted part of a long input (or ``INPUT.KIND``) can contain: a ``fault`` (then a pass does
@@ -226,7 +226,7 @@ class Rubric(Strict, frozen=True, kw_only=True):
     tests: list[Example] = msgspec.field(default_factory=list)
 
     def hidden(self, name: str, kind: str) -> Hidden:
-        """Return what an omitted part of an input may hide: by default, a fault."""
+        """Return what an omitted part of an input may hide, by default a fault."""
         if self.answer.claims is not None and name == LISTED:
             name = self.answer.claims.of
         return self.hides.get(f"{name}.{kind}") or self.hides.get(name, "fault")

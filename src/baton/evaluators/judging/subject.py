@@ -1,4 +1,4 @@
-"""What a rubric can judge: a dispatch, turn, run, tool call or the whole trace."""
+"""The subjects of rubrics: a dispatch, turn, run, tool call or the whole trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from baton.model.views import broken, child_runs, placed_calls
 
 
 class Subject(NamedTuple):
-    """One subject to judge, and where it is. Fields that do not apply are ``None``.
+    """One subject to judge, and its place. Fields that do not apply are ``None``.
 
     ``renames`` are the agent names of the config.
     """
@@ -37,8 +37,8 @@ class Subject(NamedTuple):
     def id(self) -> str:
         """The id of the judged part."""
         of = {"dispatch": self.dispatch, "run": self.run, "turn": self.turn, "tool_call": self.call}
-        thing = of.get(self.unit)
-        return self.trace.id if thing is None else thing.id
+        part = of.get(self.unit)
+        return self.trace.id if part is None else part.id
 
     @property
     def agent(self) -> str | None:
@@ -97,7 +97,10 @@ class Subject(NamedTuple):
         return next((run for run in runs if run.id == self.dispatch.from_run), None)
 
     def broken(self) -> str | None:
-        """Return which turn broke, if answers are judged. Other units use the recorded part."""
+        """Return the turn that broke and how, if answers are judged, else ``None``.
+
+        Other units use the recorded part.
+        """
         if self.unit not in ("turn", "trace"):
             return None
         for number, turn in enumerate(self.turns, self.number or 1):
@@ -125,13 +128,13 @@ def subjects(
     """
     for subject in _all(unit, trace, case, renames):
         dispatch = subject.dispatch
-        if dispatch is not None and not _meant(dispatch, order, kinds):
+        if dispatch is not None and not _is_included(dispatch, order, kinds):
             continue
         if agents is None or not subject.names.isdisjoint(agents):
             yield subject
 
 
-def _meant(dispatch: Dispatch, order: bool, kinds: Collection[str] | None) -> bool:
+def _is_included(dispatch: Dispatch, order: bool, kinds: Collection[str] | None) -> bool:
     kind = dispatch.kind != "return" and (kinds is None or dispatch.kind in kinds)
     return kind and (order or dispatch.basis != "order")
 

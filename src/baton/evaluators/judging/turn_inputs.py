@@ -47,12 +47,12 @@ def request(subject: Subject) -> Given | Missing:
 
 def history(subject: Subject) -> Given | Missing:
     """Return the turns before this one: the user's messages and the answers."""
-    return _talk(subject, subject.earlier)
+    return _messages(subject, subject.earlier)
 
 
 def conversation(subject: Subject) -> Given | Missing:
     """Return the messages of user and agents, up to and including the judged part."""
-    return _talk(subject, [*subject.earlier, *subject.turns])
+    return _messages(subject, [*subject.earlier, *subject.turns])
 
 
 def answer(subject: Subject) -> Given | Missing:
@@ -72,9 +72,9 @@ def answer(subject: Subject) -> Given | Missing:
 
 def answers(subject: Subject) -> Given | Missing:
     """Return all intermediate texts of the agents, and the answer."""
-    unseen = _unseen(subject, "steps.said")
-    if unseen is not None:
-        return unseen
+    missing = _unrecorded(subject, "steps.said")
+    if missing is not None:
+        return missing
     spoken = [
         raw((step.id,), plain(step.content))
         for run in subject.runs
@@ -89,10 +89,10 @@ def answers(subject: Subject) -> Given | Missing:
 
 
 def transcript(subject: Subject) -> Given | Missing:
-    """Return everything the agents did."""
-    unseen = _unseen(subject, "steps")
-    if unseen is not None:
-        return unseen
+    """Return all steps of the agents."""
+    missing = _unrecorded(subject, "steps")
+    if missing is not None:
+        return missing
     pieces: list[Piece] = []
     for turn in subject.turns:
         if subject.unit == "trace" and turn.input:
@@ -104,9 +104,9 @@ def transcript(subject: Subject) -> Given | Missing:
 
 def tool_calls(subject: Subject) -> Given | Missing:
     """Return the tools that were called, with arguments and results."""
-    unseen = _unseen(subject, "steps.tool_call")
-    if unseen is not None:
-        return unseen
+    missing = _unrecorded(subject, "steps.tool_call")
+    if missing is not None:
+        return missing
     return given(
         *(piece((call.id,), *call_parts(call, by=run.agent)) for run, call in _calls(subject))
     )
@@ -114,9 +114,9 @@ def tool_calls(subject: Subject) -> Given | Missing:
 
 def sources(subject: Subject) -> Given | Missing:
     """Return the sources: results of tools and of dispatches, and citations."""
-    unseen = _unseen(subject, "steps")
-    if unseen is not None:
-        return unseen
+    missing = _unrecorded(subject, "steps")
+    if missing is not None:
+        return missing
     pieces = [
         piece((call.id,), *block(f"the tool {call.name} gave:", plain(call.result), "results"))
         for _, call in _calls(subject)
@@ -143,7 +143,7 @@ def sources(subject: Subject) -> Given | Missing:
 
 
 def received(subject: Subject) -> Given | Missing:
-    """Return what an agent was given."""
+    """Return the input of an agent."""
     run = _run(subject)
     if not known(subject.trace, run, "input"):
         return Missing(f"the input of `{run.agent}` is not recorded: record inputs of agents")
@@ -164,7 +164,7 @@ def others(subject: Subject) -> Given | Missing:
 
 def before(subject: Subject) -> Given | Missing:
     """Return the steps of the agent before a tool call."""
-    run, call = _placed(subject)
+    run, call = _run_and_call(subject)
     if not known(subject.trace, run, "steps"):
         return Missing(f"the earlier steps of `{run.agent}` are not recorded: {_STEPS}")
     steps = run.steps[: [step.id for step in run.steps].index(call.id)]
@@ -174,7 +174,7 @@ def before(subject: Subject) -> Given | Missing:
 
 def call(subject: Subject) -> Given | Missing:
     """Return a tool call without its result."""
-    _, made = _placed(subject)
+    _, made = _run_and_call(subject)
     if not known(subject.trace, made, "arguments"):
         return Missing("the arguments of the call are not recorded: record arguments of calls")
     return given(piece((made.id,), *call_parts(made, result=False)))
@@ -182,7 +182,7 @@ def call(subject: Subject) -> Given | Missing:
 
 def result(subject: Subject) -> Given | Missing:
     """Return the result of a tool call."""
-    _, made = _placed(subject)
+    _, made = _run_and_call(subject)
     if not known(subject.trace, made, "result"):
         return Missing("the result of the tool is not recorded: record results of calls")
     return given(raw((made.id,), made.error or plain(made.result), "results"))
@@ -206,7 +206,7 @@ def catalogue(subject: Subject) -> Given | Missing:
     """Return the available agents, each with its purpose and its tools."""
     cards = subject.trace.agents
     if not cards:
-        return Missing(f"which agents there are is not recorded: {_DEFINITIONS}")
+        return Missing(f"the available agents are not recorded: {_DEFINITIONS}")
     return given(*(piece((), *card_parts(name, card)) for name, card in cards.items()))
 
 
@@ -220,7 +220,7 @@ def instructions(subject: Subject) -> Given | Missing:
         if card is not None and card.instructions
     ]
     if not pieces:
-        return Missing(f"what the agents are told is not recorded: {_DEFINITIONS}")
+        return Missing(f"the instructions of the agents are not recorded: {_DEFINITIONS}")
     return given(*pieces)
 
 
@@ -232,7 +232,7 @@ def state(subject: Subject) -> Given | Missing:
     return given(raw((holder.id,), "" if holder.state is None else value(holder.state)))
 
 
-def _talk(subject: Subject, turns: list[Turn]) -> Given | Missing:
+def _messages(subject: Subject, turns: list[Turn]) -> Given | Missing:
     pieces = []
     for turn in turns:
         for field, who in (("input", "the user said:"), ("output", "the answer was:")):
@@ -251,14 +251,14 @@ def _calls(subject: Subject) -> Iterator[tuple[AgentRun, ToolCall]]:
                 yield run, step
 
 
-def _unseen(subject: Subject, steps: str) -> Missing | None:
+def _unrecorded(subject: Subject, steps: str) -> Missing | None:
     if subject.turn is None and not known(subject.trace, subject.trace, "turns"):
         return Missing("not all turns are recorded")
     for run in subject.runs:
         if not known(subject.trace, run, steps):
-            return Missing(f"what `{run.agent}` did is not recorded in full: {_STEPS}")
+            return Missing(f"the work of `{run.agent}` is not fully recorded: {_STEPS}")
     if not subject.runs:
-        return Missing(f"no agent at work is recorded: {_STEPS}")
+        return Missing(f"no run of an agent is recorded: {_STEPS}")
     return None
 
 
@@ -268,7 +268,7 @@ def _run(subject: Subject) -> AgentRun:
     return subject.run
 
 
-def _placed(subject: Subject) -> tuple[AgentRun, ToolCall]:
+def _run_and_call(subject: Subject) -> tuple[AgentRun, ToolCall]:
     if subject.call is None:
         raise ValueError(f"a {subject.unit} is not a tool call")
     return _run(subject), subject.call
@@ -281,7 +281,7 @@ def reference(subject: Subject) -> Given | Missing:
 
 
 def assertion(subject: Subject) -> Given | Missing:
-    """Return what has to be true in the end: the case's rubrics of type ``assertion``."""
+    """Return the statements that have to be true in the end: rubrics of type ``assertion``."""
     rubrics = [rubric for turn in subject.expected for rubric in turn.rubrics or ()]
     rubrics += subject.case.rubrics if subject.case is not None else []
     texts = [rubric.text for rubric in rubrics if rubric.type == "assertion"]

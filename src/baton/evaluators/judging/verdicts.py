@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, UnsetType, convert, field
 
 from baton.evaluators.base import Details
-from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, said_of
+from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, omission_text
 from baton.judges.prompts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
@@ -335,10 +335,10 @@ class UnitDetails(Ballots, kw_only=True):
 
 
 class JudgedDetails(Ballots, kw_only=True):
-    """What a judged score states besides its verdict. Fields that do not apply are ``UNSET``.
+    """The details of a judged score besides its verdict. Fields that do not apply are ``UNSET``.
 
-    ``agent``, or ``from``, ``to`` and ``kind`` for a dispatch, state who is judged. ``items`` are
-    the judged statements, of which ``counted`` have a score. ``units`` are the scores that this
+    ``agent``, or ``from``, ``to`` and ``kind`` for a dispatch, identify the judged agent. ``items``
+    are the judged statements, of which ``counted`` have a score. ``units`` are the scores that this
     score combines. ``unknown`` names inputs that were not recorded. ``cut`` counts the characters
     of each input that the judge was not shown, and ``not_shown`` names the steps they belong to.
     ``unanswered`` lists the errors of samples. ``of_the_rest`` is the verdict on the part shown, if
@@ -376,7 +376,7 @@ class Verdict(NamedTuple):
 def verdict_of(
     decisions: Sequence[Decision], items: Sequence[Item] | None, sections: Sequence[Section]
 ) -> Verdict:
-    """Combine the decisions: that on one item, or the mean over several."""
+    """Combine the decisions: the only one, or the mean over several items."""
     if items is None:
         return _single(decisions[0], sections)
     counted = [d.number for d in decisions if d.number is not None]
@@ -470,7 +470,7 @@ class Scorer(NamedTuple):
 
     @property
     def unit(self) -> Unit:
-        """What one score is about."""
+        """The unit that one score covers."""
         return "trace" if self.rubric.report != "each" else self.rubric.unit
 
     def passes(self, value: float) -> bool:
@@ -499,7 +499,7 @@ class Scorer(NamedTuple):
         use: JudgeUse | None = None,
         value: float | None = None,
     ) -> Score:
-        """Return why there is no verdict: ``skipped`` or ``error``."""
+        """Return a score without a verdict (``skipped`` or ``error``) and the reason."""
         return Score(
             evaluator=self.name,
             type=self.rubric.name,
@@ -529,8 +529,8 @@ class Scorer(NamedTuple):
         label = verdict.value if verdict.details.label is UNSET else verdict.details.label
         text = f"it says {'nothing' if label is None else f'`{label}`'}: {verdict.reason}"
         reason = (
-            f"can't tell: {said_of(left_out)} were not shown to the judge and may hold "
-            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; of the rest {text}"
+            f"can't tell: {omission_text(left_out)} were not shown to the judge and may hold "
+            f"{'a fault' if passes else 'an excuse'}: raise `max_chars`; about the rest, {text}"
         )
         not_counted = JudgedDetails(
             unknown=details.unknown,
@@ -554,8 +554,8 @@ class Scorer(NamedTuple):
         """Return the verdict of a distilled judge, without calling the judge."""
         details = JudgedDetails(label=guess.label, distilled=DistilledDetails.of(guess))
         reason = (
-            f"a distilled judge says `{guess.label}`, and the judge was not asked: of trials that "
-            f"were as sure {guess.error or 0.0:.1%} were wrong"
+            f"a distilled judge says `{guess.label}`, and the judge was not asked: "
+            f"{guess.error or 0.0:.1%} of the trials that were at least as sure were wrong"
         )
         value = self.rubric.answer.score_of(guess.label) or 0.0
         return self.scored(value, reason, details)
@@ -587,7 +587,7 @@ class Scorer(NamedTuple):
 
 
 def note_not_shown(details: JudgedDetails, left_out: Sequence[LeftOut]) -> None:
-    """Add to the details what a judge was not shown, by input and by step."""
+    """Add the material that a judge was not shown to the details, by input and by step."""
     if not left_out:
         return
     details.cut = {}

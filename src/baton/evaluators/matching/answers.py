@@ -1,4 +1,4 @@
-"""The answer of a turn: its text, its data, the JSON in it, and how to show it."""
+"""The answer of a turn: its text, its data, and its JSON, also as text for a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from baton.model.score import passes
 
 
 class Row(NamedTuple):
-    """The result of one turn. ``fields`` are further details, ``problem`` is what is wrong."""
+    """The result of one turn. ``fields`` are further details, ``problem`` is the fault."""
 
     number: int
     turn: Turn
@@ -34,7 +34,7 @@ def quote(text: str, limit: int = 200) -> str:
 
 
 def no_answer(turn: Turn) -> str:
-    """Report that there was no answer, and how the turn ended if that explains it."""
+    """Say that the turn has no answer, and how it ended if that explains it."""
     return "no answer" + ("" if turn.status == "completed" else f", the turn is {turn.status}")
 
 
@@ -44,7 +44,7 @@ def mean(rows: Sequence[Row]) -> float:
 
 
 def below(rows: Iterable[Row], threshold: float) -> list[Row]:
-    """Return the turns that would not pass by themselves."""
+    """Return the turns that would fail on their own."""
     return [row for row in rows if not passes(row.score, threshold)]
 
 
@@ -55,7 +55,7 @@ class AnswerDetails(Details, kw_only=True):
     """Each has ``turn`` (its number), ``score``, ``threshold``, ``actual`` (the answer, if it is
     below the threshold) and the evaluator's own fields."""
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """Which dispatch returned a fact that is missing from an answer."""
+    """The dispatch that returned a fact that is missing from an answer."""
 
 
 def answer_details(rows: Iterable[Row], threshold: float) -> AnswerDetails:
@@ -96,7 +96,7 @@ NOTHING: Any = msgspec.UNSET
 def data_of(answer: Content | None) -> Any:
     """Return the data of an answer, or its text if that is exactly one JSON object.
 
-    ``NOTHING`` if there is neither. JSON inside prose is not a structured answer.
+    Returns ``NOTHING`` if it has neither. JSON inside prose is not a structured answer.
     """
     if answer is None:
         return NOTHING
@@ -170,7 +170,10 @@ def _fenced(text: str) -> Iterator[str]:
 
 
 def json_differences(expected: Any, actual: Any, path: str = "") -> Iterator[str]:
-    """Yield where two JSON values differ. Numbers compare by value, and true is not a number."""
+    """Describe each difference between two JSON values.
+
+    Numbers compare by value, and true is not a number.
+    """
     if isinstance(expected, dict) and isinstance(actual, dict):
         for key in dict.fromkeys([*expected, *actual]):
             inside = f"{path}.{key}" if path else str(key)

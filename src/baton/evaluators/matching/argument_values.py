@@ -1,4 +1,4 @@
-"""When two argument values count as the same. Values are JSON, or `ABSENT`."""
+"""Decides whether two argument values count as the same. Values are JSON, or `ABSENT`."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from baton.formats.patterns import compiled
 from baton.model.score import passes
 
 Word = tuple[str, int]
-"""A word, and how often it has occurred so far, including this occurrence."""
+"""A word, and the number of its occurrences so far, including this one."""
 
 ABSENT = msgspec.UNSET
-"""Stands for an argument that a call does not have."""
+"""The value of an argument that a call does not have."""
 
 # `"42"` equals 42 in a tolerant comparison. `"007"` and `"+49"` are identifiers and telephone
 # numbers, so a text that JSON would not write as a number is not a number.
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"\w+")
 _SHORT_TEXT = 400
-# Beyond these limits a number has no use as a number, and Python refuses to convert it.
+# A number beyond these limits is of no use, and Python refuses to convert it.
 _LONGEST_NUMBER = 300
 _LARGEST_FLOAT = 1e300
 
@@ -58,7 +58,7 @@ _NESTED = frozenset({dict, list, tuple})
 
 
 def _flags_agree(one: Any, other: Any) -> bool:
-    """Return whether equal values have flags in the same places, as true equals 1 in Python."""
+    """Return whether equal values have flags in the same places: in Python, true equals 1."""
     if isinstance(one, dict):
         for key, value in one.items():
             kind = type(value)
@@ -149,15 +149,15 @@ def words(text: str) -> frozenset[Word]:
 
 
 def _words(text: str) -> frozenset[Word]:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     parts = []
     for word in _WORD.findall(folded(text)):
-        seen[word] += 1
-        parts.append((word, seen[word]))
+        counts[word] += 1
+        parts.append((word, counts[word]))
     return frozenset(parts)
 
 
-# A text is compared with many others. Long texts are not cached.
+# Cached because a text is compared with many others. Long texts are not cached.
 _words_once = lru_cache(maxsize=16384)(_words)
 
 
@@ -167,7 +167,7 @@ def folded(text: str) -> str:
 
 
 def number(value: Any) -> int | float | None:
-    """Return a value as a number, also if it is text in JSON notation. Whole numbers are int."""
+    """Return a number, also from text in JSON notation, or ``None``. Whole numbers are int."""
     if isinstance(value, str):
         text = folded(value)
         if len(text) > _LONGEST_NUMBER or not _JSON_NUMBER.fullmatch(text):

@@ -35,10 +35,10 @@ def assign(
 
     Args:
         edges: for each kind on the left, the kinds on the right that it fits, the best first. They
-            are read on demand, so a lazy sequence can find them then.
+            are read on demand, so the sequence may be lazy.
         room: the number of items of each kind on the right.
         supply: the number of items of each kind on the left, by default one of each.
-        gain: a whole number above 0 for a pair that fits. Several of one kind need equal gains.
+        gain: a whole number above 0 for a pair that fits, the same for all items of a kind.
         likely: pairs to start with, of equal gains. They must not exceed the room on the right.
 
     Returns:
@@ -55,8 +55,8 @@ def assign(
     elif likely is not None:
         order = [left for left in range(count) if left_over[left]]
     else:
-        # Each first takes free room, the ones with the fewest fits before the others. Usually this
-        # completes the assignment.
+        # First, each kind takes free room, beginning with the kinds that have the fewest fits.
+        # Usually this completes the assignment.
         in_ranges = all(isinstance(edges[left], range) for left in range(count))
         order = sorted(
             range(count),
@@ -129,7 +129,7 @@ class _Net:
         return first
 
     def augment(self, start: int) -> bool:
-        """Find a place for one more of ``start`` by moving others. Return whether there was one."""
+        """Find a place for one more of ``start`` by moving others, and return whether it worked."""
         return self._by_search(start) if self.gain is None else self._by_cost(start, self.gain)
 
     def _by_search(self, start: int) -> bool:
@@ -155,7 +155,7 @@ class _Net:
     def _by_cost(self, start: int, gain: Gain) -> bool:
         """Find the cheapest path from ``start`` to room, or to a kind that can stay unassigned."""
         of_left, of_right = self.of_left, self.of_right
-        # No pair of it gains more, and staying unassigned gains nothing.
+        # None of its pairs gains more, and staying unassigned gains nothing.
         of_left[start] = -max((gain(start, right) for right in self.edges[start]), default=0)
         reached_from: dict[int, int] = {}
         gives_up: dict[int, int | None] = {start: None}
@@ -250,13 +250,13 @@ def longest_common(expected: int, fitting: Sequence[int]) -> list[Pair]:
         rows.append(row)
     # A 0 bit means that this item on the right made the common sequence longer.
     pairs: list[Pair] = []
-    one, other = expected - 1, len(rows) - 1
-    while one >= 0 and other >= 0:
-        if rows[other] >> one & 1:
-            one -= 1
-        elif other and not rows[other - 1] >> one & 1:
-            other -= 1
+    left, right = expected - 1, len(rows) - 1
+    while left >= 0 and right >= 0:
+        if rows[right] >> left & 1:
+            left -= 1
+        elif right and not rows[right - 1] >> left & 1:
+            right -= 1
         else:
-            pairs.append((one, other))
-            one, other = one - 1, other - 1
+            pairs.append((left, right))
+            left, right = left - 1, right - 1
     return pairs[::-1]

@@ -131,7 +131,7 @@ def crews(
             numbers, rest = rules.parted(call.name, call.mapping)
             exacts = {key: exact(size) for key, (_, size) in numbers.items()}
             if numbers:
-                # Leave out an argument that agrees with every expected call, as none has it.
+                # Leave out an argument that no expected call states, if it agrees with all of them.
                 rest = {
                     key: value
                     for key, value in rest.items()
@@ -174,7 +174,7 @@ def held(way: str, argument: str, value: Any) -> Iterator[Token]:
 def needed(
     way: str, argument: str, value: Any, similarity: float, count: Callable[[Token], int]
 ) -> Iterator[Group]:
-    """Yield groups of tokens of an expected value. ``count`` counts the calls with a token."""
+    """Yield groups of tokens of an expected value. ``count`` counts the calls that have a token."""
     for path, leaf in _leaves(value, (argument,)):
         if way in _AS_JSON or (way == "regex" and not isinstance(leaf, str)):
             yield [(path, identity(leaf))]
@@ -290,20 +290,20 @@ def fitting_kinds(
         for call in wanted
     )
     agents = frozenset(call.agent for call in wanted if call.agent is not None)
-    heard = [msgspec.structs.replace(call, agents=call.agents & agents) for call in made]
+    relevant = [msgspec.structs.replace(call, agents=call.agents & agents) for call in made]
     actual = _places(
         (call.name, call.agents, rules.looked_at(call.name, call.arguments, "actual"))
-        for call in heard
+        for call in relevant
     )
     left, right = list(expected.values()), list(actual.values())
-    one = [wanted[places[0]] for places in left]
-    in_line, by_tool = _lined_up(one, [heard[places[0]] for places in right], rules)
-    fitting: list[list[Sequence[int]]] = [[] for _ in one]
-    for name, lefts in _places(call.name for call in one).items():
+    samples = [wanted[places[0]] for places in left]
+    in_line, by_tool = _lined_up(samples, [relevant[places[0]] for places in right], rules)
+    fitting: list[list[Sequence[int]]] = [[] for _ in samples]
+    for name, lefts in _places(call.name for call in samples).items():
         tools = [name] if rules.names == "exact" else list(by_tool)
         for tool in tools:
             if tool in by_tool and rules.name(name, tool):
-                groups = seekers(one, lefts, tool, rules)
+                groups = seekers(samples, lefts, tool, rules)
                 for position, fits in _fits_of_tool(groups, by_tool[tool], tool, rules):
                     fitting[position].append(fits)
     return Kinds(left, [right[place] for place in in_line], [_joined(pieces) for pieces in fitting])
@@ -437,7 +437,7 @@ def _near(
     tool: str,
     rules: CallRules,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield, for each of the ``seekers``, the ``holders`` that have what it needs."""
+    """Yield, for each of the ``seekers``, the ``holders`` that have the tokens it needs."""
     ways = _ways(
         {key for group in (seekers, holders) for each in group.values() for key in each},
         tool,
@@ -482,7 +482,7 @@ def _holding_all(
 
 
 def _ways(keys: set[str], tool: str, rules: CallRules) -> dict[str, str]:
-    """Return how each argument is compared, for arguments that an index helps with."""
+    """Return the comparison method of each argument that can be indexed."""
     ways = {key: rules.way(tool, key) for key in keys}
     return {key: way for key, way in ways.items() if way in INDEXED}
 

@@ -24,8 +24,8 @@ class TurnCalls(msgspec.Struct, frozen=True):
     """A scored turn. Calls are given by their positions, from 0.
 
     ``nearest`` pairs missing calls with extra calls of the same name. ``extra_counts`` states
-    whether an extra call is wrong at all. ``place`` has ids that stand for the turn itself.
-    ``elsewhere`` has agents outside the scope that called an expected tool, by tool.
+    whether an extra call is a fault. ``place`` holds the ids that represent the turn itself.
+    ``elsewhere`` maps expected tools to the agents outside the scope that called them.
     """
 
     number: int
@@ -117,7 +117,7 @@ class CallDetails(Details, kw_only=True):
     step_average: float | msgspec.UnsetType = msgspec.UNSET
     turns: list[TurnDetails]
     fix: str | msgspec.UnsetType = msgspec.UNSET
-    """What to write in the case or the config, if that is clear."""
+    """A correction of the case or the config, if one is clear."""
 
 
 def turn_details(
@@ -138,13 +138,13 @@ def turn_details(
 
 
 def wrong(turn: TurnCalls) -> str:
-    """Describe what was wrong with a turn, as part of a sentence."""
+    """Describe the faults of a turn, as part of a sentence."""
     if turn.wanted and not turn.made:
         names = _list([call.name for call in turn.wanted])
         return f"turn {turn.number}: nothing was called; expected {names}"
     explained = {one for one, _ in turn.nearest}
     named = {other for _, other in turn.nearest}
-    differences = [_said_difference(turn, pair) for pair in turn.nearest]
+    differences = [_difference_text(turn, pair) for pair in turn.nearest]
     if lost := [turn.wanted[one].name for one in turn.missing if one not in explained]:
         differences.append(f"missing {_list(lost)}")
     more = [turn.made[other].name for other in turn.extra if other not in named]
@@ -229,7 +229,7 @@ def _difference(turn: TurnCalls, pair: Pair) -> dict[str, Any]:
     return row
 
 
-def _said_difference(turn: TurnCalls, pair: Pair) -> str:
+def _difference_text(turn: TurnCalls, pair: Pair) -> str:
     wanted, made = turn.wanted[pair[0]], turn.made[pair[1]]
     differing = _differing(turn, pair)
     if differing:
@@ -242,7 +242,7 @@ def _said_difference(turn: TurnCalls, pair: Pair) -> str:
         more = f" ({len(differing)} arguments differ)" if len(differing) > 1 else ""
         return f"`{made.name}({key})`: expected {one}, got {other}{more}"
     if _by_another(wanted, made):
-        return f"`{made.name}`: expected of `{wanted.agent}`, called by `{made.agent}`"
+        return f"`{made.name}`: expected from `{wanted.agent}`, called by `{made.agent}`"
     return f"`{made.name}` was called out of order"
 
 

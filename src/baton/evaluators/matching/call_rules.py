@@ -59,7 +59,7 @@ class Rule(
         if getattr(self, kinds[0]) is False:
             raise ValueError(f"`{kinds[0]}` can only be true; leave the rule out instead")
         if kinds[0] in _NEAR and not math.isfinite(getattr(self, kinds[0])):
-            raise ValueError(f"`{kinds[0]}` has to be a finite number; `any: true` takes all")
+            raise ValueError(f"`{kinds[0]}` has to be a finite number; `any: true` accepts all")
         if isinstance(self.regex, str):
             compiled(self.regex)
 
@@ -88,7 +88,7 @@ class Rule(
         return Reach(wanted - far - _ROUNDING, wanted + far + _ROUNDING)
 
     def in_words(self) -> str | None:
-        """Describe what an actual value has to be, unless it is the expected value."""
+        """Describe the values that are right, or return ``None`` if only the expected one is."""
         value = getattr(self, self.kind)
         match self.kind:
             case "regex" if isinstance(value, str):
@@ -142,7 +142,7 @@ Same = Callable[[Any, Any], bool]
 # Methods that ignore the value. Arguments compared this way are left out when calls are sorted into
 # kinds.
 _BLIND = frozenset({"ignore", "any"})
-# Methods that accept an argument which the expected call does not state: a superset contains it,
+# Methods that accept an argument that the expected call does not state: a superset contains it,
 # and an absent pattern or text requires nothing.
 _OPEN = frozenset({"subset", "regex", "similar"})
 
@@ -281,13 +281,13 @@ class CallRules:
         sure = side == "actual" or self.names == "exact"
         if self.rules and sure and isinstance(arguments, dict):
             arguments = {
-                key: self._seen(tool, key, value, side)
+                key: self._comparable(tool, key, value, side)
                 for key, value in arguments.items()
                 if self.way(tool, key) not in _BLIND
             }
         return argument_values.identity(arguments)
 
-    def _seen(self, tool: str, key: str, value: Any, side: Side) -> Any:
+    def _comparable(self, tool: str, key: str, value: Any, side: Side) -> Any:
         rule = self.rule(tool, key)
         if side == "either" or rule is None or not rule.decides_alone:
             return value

@@ -14,7 +14,7 @@ from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
 class Part(NamedTuple):
     """One stated part: the ``share`` of it that is right, 0 to 1, or ``None`` if unknown.
 
-    ``fault`` is a word for what is wrong. ``says`` is a sentence about it, or what would supply it.
+    ``fault`` names the kind of fault. ``says`` describes the fault, or how to record the part.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 def parts_of(
     trace: Trace, turn: Turn, expected: ExpectedDispatch, made: Dispatch, reading: Reading
 ) -> list[Part]:
-    """Compare the stated parts: kind, words of the prompt, tools, parallel or not."""
+    """Compare the stated parts: kind, words of the prompt, tools, and whether it is parallel."""
     parts: list[Part] = []
     if expected.kind is not None:
         parts.append(_kind(trace, expected.kind, made))
@@ -75,14 +75,14 @@ def _tools(trace: Trace, wanted: Sequence[str], made: Dispatch) -> Part:
     if allowed == "all":
         return Part("tools", 0.0, "wrong_tools", "it allows all tools")
     lacking = [tool for tool in dict.fromkeys(wanted) if tool not in allowed]
-    further = [tool for tool in dict.fromkeys(allowed) if tool not in wanted]
-    if further and not lacking and made.tools_source == "offered":
+    extra = [tool for tool in dict.fromkeys(allowed) if tool not in wanted]
+    if extra and not lacking and made.tools_source == "offered":
         what = "more tools were offered than expected; some may belong to the framework"
         return Part("tools", None, says=f"{what}: {supply}")
-    if not lacking and not further:
+    if not lacking and not extra:
         return Part("tools", 1.0)
     says = [f"without the tools {_listed(lacking)}"] if lacking else []
-    says += [f"with the further tools {_listed(further)}"] if further else []
+    says += [f"with the extra tools {_listed(extra)}"] if extra else []
     shared = len(set(wanted) & set(allowed))
     return Part("tools", shared / len({*wanted, *allowed}), "wrong_tools", ", ".join(says))
 
@@ -107,7 +107,7 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
         return Part("parallel", float(wanted), "" if wanted else "parallel", "" if wanted else says)
     if not known(trace, made, "group"):
         supply = "record when dispatches start and end, or the calls of one message together"
-        return Part("parallel", None, says=f"it is not recorded what was issued together: {supply}")
+        return Part("parallel", None, says=f"dispatches issued together are not recorded: {supply}")
     if not wanted:
         return Part("parallel", 1.0)
     return Part("parallel", 0.0, "not_parallel", "it was issued alone, expected in parallel")
@@ -190,7 +190,7 @@ def names_receiver(trace: Trace, turn: Turn, dispatch: Dispatch) -> bool:
 
 
 def _handed_back(trace: Trace, until: Turn) -> set[str]:
-    """Return the transfers that give control back to the agent that gave it.
+    """Return the transfers that give control back to the agent it came from.
 
     This covers all turns so far, because an agent keeps control into the next turn.
     """
@@ -265,22 +265,22 @@ def pair_up(
     doubts = [doubt(one) for one in left]
     unsure = [(one, why) for one, why in zip(left, doubts, strict=True) if why is not None]
     open_ = [one for one, why in zip(left, doubts, strict=True) if why is None]
-    stead = _best(_gains(open_, rest, look, right=False))
+    substitutes = _best(_gains(open_, rest, look, right=False))
     wrong = [
         Wrong(one, rest[column])
-        for one, column in zip(open_, stead, strict=True)
+        for one, column in zip(open_, substitutes, strict=True)
         if column is not None
     ]
-    unmet = [one for one, column in zip(open_, stead, strict=True) if column is None]
-    used = set(stead)
-    again = {name for one in met for name in one.sent.names}
+    unmet = [one for one, column in zip(open_, substitutes, strict=True) if column is None]
+    used = set(substitutes)
+    reached = {name for one in met for name in one.sent.names}
     # A dispatch that failed and was retried is not a surplus.
     surplus = [
         each
         for column, each in enumerate(rest)
         if column not in used
         and each.counted
-        and not (_failed(each) and not again.isdisjoint(each.names))
+        and not (_failed(each) and not reached.isdisjoint(each.names))
     ]
     return Pairs(met, wrong, unmet, unsure, surplus)
 
@@ -295,13 +295,13 @@ def _best(gains: Sequence[Sequence[int]]) -> list[int | None]:
 
 def looker(trace: Trace, turn: Turn, reading: Reading) -> Look:
     """Return a function that compares the parts of a pair, and compares each pair once."""
-    seen: dict[tuple[int, str], list[Part]] = {}
+    compared: dict[tuple[int, str], list[Part]] = {}
 
     def look(expected: ExpectedDispatch, sent: Sent) -> list[Part]:
         key = id(expected), sent.dispatch.id
-        if key not in seen:
-            seen[key] = parts_of(trace, turn, expected, sent.dispatch, reading)
-        return seen[key]
+        if key not in compared:
+            compared[key] = parts_of(trace, turn, expected, sent.dispatch, reading)
+        return compared[key]
 
     return look
 

@@ -100,10 +100,10 @@ def _folded_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _beginning(word: str) -> str:
-    """Return how a word begins: only words that begin alike can have the same stem.
+    """Return the beginning of a word: only words that begin alike can have the same stem.
 
-    These are two letters: all rules leave at least as many, if with `i` for `y` ("dying" and "dies"
-    have the stem `die`). In just a few that are no words, such as "oing", they leave one.
+    It is two letters, since every stem keeps at least two, apart from `i` for `y` ("dying" and
+    "dies" have the stem `die`). Only a few strings that are not words, such as "oing", keep one.
     """
     return word[0] if _LEAVES_ONE(word) else word[:2].replace("y", "i")
 
@@ -176,7 +176,7 @@ NormalizeWhitespace = Annotated[
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
-    """Which differences between texts do not matter. All matchers share it."""
+    """The differences between texts that do not matter. All matchers share it."""
 
     case_sensitive: bool = False
     normalize_whitespace: bool = True
@@ -240,7 +240,7 @@ SchemaCheck = Callable[[Any], str | None]
 
 
 def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
-    """Return a function that reports what is wrong with a value, or ``None`` if it is valid.
+    """Return a function that returns the problem of a value, or ``None`` if it is valid.
 
     The draft is the one that ``$schema`` names, else 2020-12. ``format`` is not checked.
     References have to stay inside the schema, so scoring fetches nothing.
@@ -266,10 +266,10 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
     draft: Any = Draft202012Validator
     if "$schema" in schema:
         named = schema["$schema"]
-        # Without a default of ours, the library warns and takes its newest draft.
+        # Without a default, the library warns and uses its newest draft.
         draft = validator_for({"$schema": str(named)}, default=cast("Any", None))
         if draft is None:
-            raise InputError(Problem(path=f"{path}.$schema", message=f"no known draft: {named!r}"))
+            raise InputError(Problem(path=f"{path}.$schema", message=f"unknown draft: {named!r}"))
     try:
         draft.check_schema(schema)
         _check_patterns(schema, path)
@@ -304,7 +304,7 @@ def _check_patterns(schema: Any, path: str) -> None:
                 compiled(pattern)
             except BadPatternError as error:
                 raise InputError(Problem(path=path, message=f"{pattern!r} {error.why}")) from None
-            # For this keyword, jsonschema searches by itself, without a time limit.
+            # With this keyword, jsonschema itself searches for the pattern, without a time limit.
             if unevaluated and pattern != single and has_several_repeats(pattern):
                 message = (
                     f"{pattern!r} has several open repeats, which `patternProperties` may not "
@@ -413,7 +413,7 @@ class AnswerRules(NamedTuple):
 
 
 class Check(NamedTuple):
-    """One check. ``problem`` is what is wrong if it scores below 1."""
+    """One check. ``problem`` describes the fault if it scores below 1."""
 
     name: str
     score: float
@@ -454,8 +454,8 @@ class Rules:
             missing = f"the answer does not match {self._regex.pattern!r}"
             yield Check("regex", float(is_met), "" if is_met else missing)
         if self._schema is not None:
-            held = json_in(answer)
-            wrong = "the answer holds no JSON" if held is msgspec.UNSET else self._schema(held)
+            data = json_in(answer)
+            wrong = "the answer contains no JSON" if data is msgspec.UNSET else self._schema(data)
             yield Check("json_schema", float(wrong is None), wrong or "")
 
 

@@ -49,7 +49,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
 
     @property
     def reading(self) -> Reading:
-        """Which differences between texts do not matter."""
+        """The differences between texts that do not matter."""
         return Reading(
             case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
         )
@@ -110,7 +110,7 @@ class Sure(IntEnum):
 
 
 class Part(NamedTuple):
-    """Whether one expectation about a visit is met. ``says`` is why it is uncertain."""
+    """Whether one expectation about a visit is met, and what is wrong or uncertain."""
 
     sure: Sure
     says: str = ""
@@ -130,13 +130,13 @@ class Fit(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """What is wrong or uncertain."""
+        """The fault or the uncertainty of the worst part."""
         worst = min(self.parts, key=lambda part: part.sure, default=Part(Sure.YES))
         return worst.says
 
 
 class Terms(NamedTuple):
-    """What to compare, and how. ``fold`` is the method of ``reading``, possibly cached."""
+    """The parts to compare, and how. ``fold`` is the method of ``reading``, possibly cached."""
 
     match: Match | None
     enough: float
@@ -185,7 +185,9 @@ class Played:
         parts: list[Part] = []
         matches: list[tuple[str, str]] = []
         if visit.says and terms.match is not None:
-            parts.append(self._said(visit, self._heard(run, text), terms.match, terms, matches))
+            parts.append(
+                self._texts_fit(visit, self._texts_at(run, text), terms.match, terms, matches)
+            )
         if visit.after is not None and terms.dependencies:
             parts.append(self._after(visit, visit.after, run, order=terms.order))
         return Fit(agent, tuple(parts), tuple(matches))
@@ -197,11 +199,11 @@ class Played:
             return Sure.MAYBE
         return Sure.YES if visit.agent in names else Sure.NO
 
-    def _heard(self, run: AgentRun, text: int | None) -> Voice:
+    def _texts_at(self, run: AgentRun, text: int | None) -> Voice:
         voice = self.voice(run)
         return voice if text is None else voice._replace(texts=[voice.texts[text]])
 
-    def _said(
+    def _texts_fit(
         self,
         visit: ExpectedVisit,
         voice: Voice,
@@ -255,12 +257,12 @@ class Played:
         senders = all(known(trace, d, "from_agent") and self._named(d) for d in made)
         if not recorded or not senders:
             return (
-                f"it was not recorded what started `{visit.agent}`; record the dispatches, or "
-                "leave that out with `dependencies: ignore`"
+                f"the agent that started `{visit.agent}` was not recorded; record the dispatches, "
+                "or skip this check with `dependencies: ignore`"
             )
         if not order and any(d.basis == "order" for d in made):
             return (
-                f"only the order of runs shows what started `{visit.agent}`; `order: true` "
+                f"only the order of runs shows which agent started `{visit.agent}`; `order: true` "
                 "accepts that"
             )
         return None
@@ -310,7 +312,7 @@ def lay(
     Args:
         visits: the number of visits.
         texts: the number of texts of each run.
-        gain: what a visit gains at a place.
+        gain: the gain of a visit at a place.
         most: the most that a visit can gain.
     """
     ends: list[list[tuple[int, Place]]] = [[]]

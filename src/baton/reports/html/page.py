@@ -59,7 +59,7 @@ def write_html(evaluation: Reportable, out: IO[str]) -> None:
 
 
 def _blocks(evaluation: Reportable, tables: Tables, rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the packed views of all cases; fill ``rows``, which say where each view is."""
+    """Yield the packed views of all cases; fill ``rows``, which have the place of each view."""
     rule = evaluation.header.pass_rule
     needed = rule.get("mean") if isinstance(rule, dict) else None
     number, size = 0, 0

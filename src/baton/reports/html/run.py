@@ -62,7 +62,7 @@ _STATED = (
     *((name, name) for name in ("call", "description", "continues", "stand_in", "error")),
     ("unknown", "unknown"),
 )
-"""Fields of a dispatch that are drawn as they are, unless empty: their names here and there."""
+"""Fields of a dispatch that are drawn unchanged, unless empty: their names in view and record."""
 
 
 def trace_view(
@@ -73,7 +73,7 @@ def trace_view(
     failed: Collection[str] = (),
     cards: Cards = "whole",
 ) -> Plain:
-    """Return all that is drawn of a trace; empty fields are left out.
+    """Return the data that pages draw of a trace; empty fields are left out.
 
     ``failed`` are ids that scores found at fault. A text of more than ``most`` characters becomes
     an object: its start, how many characters ``more`` it has, and where it is (``at``, see
@@ -84,7 +84,7 @@ def trace_view(
     """
     with indexed(trace):
         drawn = _Drawn(trace, most, calls)
-        return told(
+        return filled(
             id=trace.id,
             turns=[drawn.turn(turn) for turn in trace.turns],
             gaps=list(gaps(trace)),
@@ -127,7 +127,7 @@ def facts_view(trace: Trace, id_: str) -> Plain | None:
         return None if dispatch is None else _facts(trace, index.turn_of[id_], dispatch)
 
 
-def told(**fields: Any) -> Plain:
+def filled(**fields: Any) -> Plain:
     """Return fields without those that are empty."""
     # Most values are truthy. Only the others are compared, as 0 and False may stay.
     return {
@@ -145,7 +145,7 @@ def cut(text: str, at: str | None = None, most: int = MOST) -> str | Plain:
     if len(text) <= most:
         return text
     crc = zlib.crc32(text.encode("utf-8", "surrogatepass"))
-    return told(text=text[:most], more=len(text) - most, at=at, crc=crc)
+    return filled(text=text[:most], more=len(text) - most, at=at, crc=crc)
 
 
 def _whole(value: Any) -> str:
@@ -192,7 +192,7 @@ class _Drawn:
     def turn(self, turn: Turn) -> Plain:
         placed: set[str] = set()
         runs = [self.run(node, placed) for node in turn_tree(self.trace, turn)]
-        return told(
+        return filled(
             id=turn.id,
             input=self.text(turn.input, turn.id, "input"),
             input_unknown=not known(self.trace, turn, "input") or None,
@@ -213,7 +213,7 @@ class _Drawn:
         steps = []
         short: list[ToolCall] = []
         for step in run.steps:
-            # Most steps of a long trace are calls that went well: those call no function here.
+            # Most steps of a long trace are successful calls: no function is called for them.
             if isinstance(step, ToolCall):
                 if step.dispatch is not None and step.dispatch in self.dispatches:
                     continue
@@ -250,8 +250,8 @@ class _Drawn:
             placed.add(dispatch.id)
             if dispatch.kind in ("sequence", "return"):
                 arrived.append(self.dispatch(dispatch))
-        # A long trace has hundreds of runs, and most have few of these fields: `told` would take
-        # twice as long as looking at each.
+        # A long trace has hundreds of runs, and most have few of these fields: `filled` would take
+        # twice as long as checking each.
         made: Plain = {"id": run.id, "status": run.status}
         if run.agent:
             made["agent"] = run.agent
@@ -330,10 +330,10 @@ class _Drawn:
         }
 
     def call(self, step: ToolCall, well: bool) -> Plain:
-        """Return a call; one that went ``well`` only has its texts."""
+        """Return a call; a successful one (``well``) has only its texts."""
         plain: Plain = {"id": step.id, "name": step.name}
         if self.left == 0:
-            plain["cut"] = True  # which only a call is
+            plain["cut"] = True  # only calls are truncated
         else:
             plain["type"] = "call"
             if arguments := _json(step.arguments, self.most, f"{step.id}/arguments"):
@@ -347,7 +347,7 @@ class _Drawn:
             if step.ended is not None:
                 plain["seconds"] = round(step.ended - step.at, 3)
         if not well:
-            plain |= told(
+            plain |= filled(
                 status=step.status if step.status != "ok" else None,
                 refused_by=step.refused_by,
                 stand_in=step.stand_in,
@@ -359,7 +359,7 @@ class _Drawn:
     def dispatch(self, dispatch: Dispatch) -> Plain:
         id_ = dispatch.id
         made: Plain = {"id": id_, "kind": dispatch.kind, "status": dispatch.status}
-        for name, field in _STATED:  # as most fields are empty, which is cheaper than `told`
+        for name, field in _STATED:  # cheaper than `filled`, because most are empty
             if value := getattr(dispatch, field):
                 made[name] = value
         if dispatch.mode != "foreground":
@@ -396,14 +396,14 @@ def _times(trace: Trace) -> Iterator[float]:
 
 
 def _cards(trace: Trace, most: int, cards: Cards) -> dict[str, Plain]:
-    """Return the data of each dispatch apart from its place in the tree, by its id."""
+    """Return the data of each dispatch that the tree does not have, by its id."""
     made: dict[str, Plain] = {}
     for turn in trace.turns:
         for dispatch in turn.dispatches:
             if dispatch.kind == "return":
                 continue
             if cards == "runs":
-                made[dispatch.id] = told(runs=[run.id for run in child_runs(trace, dispatch)])
+                made[dispatch.id] = filled(runs=[run.id for run in child_runs(trace, dispatch)])
             else:
                 prove = cards == "whole" and len(made) < _PROVEN
                 facts = _facts(trace, turn, dispatch) if prove else {}
@@ -415,7 +415,7 @@ def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int) -> Plain:
     view, trip = dispatch_view(trace, dispatch), round_trip(trace, dispatch)
     first = next((run for run in view.runs if run.id in dispatch.runs), None)
     back = index_of(trace).answers.get(dispatch.id)
-    return told(
+    return filled(
         turn=turn.id,
         before=[step.id for step in view.before[-_AROUND:]],
         earlier=max(0, len(view.before) - _AROUND) or None,
@@ -433,8 +433,8 @@ def _card(trace: Trace, turn: Turn, dispatch: Dispatch, most: int) -> Plain:
 
 def _facts(trace: Trace, turn: Turn, dispatch: Dispatch) -> Plain:
     uses = fact_uses(trace, turn, dispatch) or []
-    return told(
-        facts=[told(text=use.text, ids=use.ids, own=use.own or None) for use in uses[:_FACTS]],
+    return filled(
+        facts=[filled(text=use.text, ids=use.ids, own=use.own or None) for use in uses[:_FACTS]],
         more_facts=max(0, len(uses) - _FACTS) or None,
     )
 
@@ -454,10 +454,10 @@ def _held(run: AgentRun | None, most: int) -> list[Plain]:
     """Return what else a receiver's first request contained: ids of this trace, or texts."""
     refs = (run.context or []) if run is not None else []
     held = [
-        told(id=ref.id) if ref.id is not None else told(text=cut(ref.text or "", most=most))
+        filled(id=ref.id) if ref.id is not None else filled(text=cut(ref.text or "", most=most))
         for ref in refs[:_CONTEXT]
     ]
-    return held + ([told(left=len(refs) - _CONTEXT)] if len(refs) > _CONTEXT else [])
+    return held + ([filled(left=len(refs) - _CONTEXT)] if len(refs) > _CONTEXT else [])
 
 
 def _tools(trace: Trace, dispatch: Dispatch, runs: list[AgentRun]) -> Plain:
@@ -473,10 +473,10 @@ def _tools(trace: Trace, dispatch: Dispatch, runs: list[AgentRun]) -> Plain:
     counts = Counter(call.name for call in calls)
     refused = Counter(call.name for call in calls if call.status == "refused")
     failed = Counter(call.name for call in calls if call.status == "failed")
-    fields = told(
+    fields = filled(
         source=dispatch.tools_source,
         used=[
-            told(name=name, count=n, refused=refused[name] or None, failed=failed[name] or None)
+            filled(name=name, count=n, refused=refused[name] or None, failed=failed[name] or None)
             for name, n in counts.items()
         ],
         used_unknown=any(not known(trace, run, "steps.tool_call") for run in own) or None,
@@ -491,11 +491,11 @@ def _tools(trace: Trace, dispatch: Dispatch, runs: list[AgentRun]) -> Plain:
 
 def _short(trace: Trace, failed: Collection[str]) -> Plain:
     """Return who worked, who handed work to whom, loops, and what went wrong."""
-    return told(
+    return filled(
         agents=_agents(trace),
         edges=_edges(trace),
         loops=[
-            told(says=finding.says, ids=[id_ for e in finding.evidence for id_ in e.ids][:6])
+            filled(says=finding.says, ids=[id_ for e in finding.evidence for id_ in e.ids][:6])
             for turn in trace.turns
             if isinstance(answer := loops(trace, turn), list)
             for finding in answer
@@ -510,7 +510,7 @@ def _agents(trace: Trace) -> list[Plain]:
     for run in index_of(trace).runs.values():
         by_name.setdefault(run.agent, []).append(run)
     return [
-        told(
+        filled(
             name=name,
             runs=len(runs),
             calls=sum(
@@ -529,14 +529,14 @@ def _spent(runs: list[AgentRun]) -> str | None:
 
 
 def _edges(trace: Trace) -> list[Plain]:
-    """Return who handed work to whom, in the order of the first time, with the first prompt."""
+    """Return who handed work to whom, by first occurrence, with the first prompt."""
     edges: dict[tuple[str | None, str, str], list[Dispatch]] = {}
     for dispatch in index_of(trace).dispatches.values():
         if dispatch.kind != "return":
             key = dispatch.from_agent, dispatch.to_agent, dispatch.kind
             edges.setdefault(key, []).append(dispatch)
     return [
-        told(
+        filled(
             sender=sender,
             to=to,
             kind=kind,
@@ -576,7 +576,7 @@ def _branches(trace: Trace) -> list[Plain]:
         usage = sum_usage([run.usage for run in runs])
         times = [run.ended - run.started for run in runs if run.started and run.ended]
         rows.append(
-            told(
+            filled(
                 id=id_,
                 to=made[id_].to_agent if id_ is not None else None,
                 runs=len(runs),
@@ -622,8 +622,8 @@ def _failing(trace: Trace, failed: Collection[str]) -> Plain | None:
             at = index.dispatches[above]
         runs = [index.runs[r] for r in dispatch.runs if r in index.runs]
         error = dispatch.error or next((run.error for run in runs if run.error), None)
-        return told(
-            path=[told(id=one, to=index.dispatches[one].to_agent) for one in reversed(path)],
+        return filled(
+            path=[filled(id=one, to=index.dispatches[one].to_agent) for one in reversed(path)],
             start=at.from_agent,
             says=in_short(error) if error else None,
             status=dispatch.status if dispatch.status in _BAD else "failed",

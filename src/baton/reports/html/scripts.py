@@ -58,19 +58,19 @@ def one_script(entry: str, text_of: Callable[[str], str] = asset) -> str:
         done.add(name)
         text = text_of(name)
 
-        def named(path: str) -> str:
+        def full_name(path: str) -> str:
             return posixpath.normpath(posixpath.join(posixpath.dirname(name), path))
 
-        def taken(match: re.Match[str]) -> str:
-            if match[1] is None:  # only for what it does
+        def unpacked(match: re.Match[str]) -> str:
+            if match[1] is None:  # imported for its side effects
                 return ""
             names = match[1].replace(" as ", ": ")
-            return f'const {{ {names} }} = MODULES["{named(match[2])}"];\n'
+            return f'const {{ {names} }} = MODULES["{full_name(match[2])}"];\n'
 
         for match in _IMPORT.finditer(text):
-            if named(match[2]) not in done:
-                put(named(match[2]))
-        text = _IMPORT.sub(taken, text)
+            if full_name(match[2]) not in done:
+                put(full_name(match[2]))
+        text = _IMPORT.sub(unpacked, text)
         exports = ", ".join(match[2] for match in _EXPORT.finditer(text))
         text = _EXPORT.sub(r"\1", text)
         if name == entry:

@@ -241,7 +241,7 @@ def load_script(path: str | PathLike[str]) -> Callable[[Received], Reply]:
         try:
             rules.append(_Rule(rule))
         except re.error as error:
-            message = f"no regular expression: {error}"
+            message = f"not a valid regular expression: {error}"
             problems.append(document.problem_at(("rules", index, "matches"), message))
     if problems:
         raise InputError(problems)

@@ -184,7 +184,7 @@ def received(call: Call, route: Route, number: int, at: float) -> Received:
         body: dict[str, Any] = msgspec.json.decode(call.body, type=dict[str, Any])
         contents = DIALECTS[route.api].read(body)
     except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"no request of this API: {error!r}") from error
+        raise ValueError(f"not a request of this API: {error!r}") from error
     request = Received(
         number=number,
         api=route.api,

@@ -38,7 +38,7 @@ function ink(name) {
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 const HOUR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
-// Steps of a day begin at midnight UTC: they are named by that day. Hours are those of the reader.
+// Daily points start at midnight UTC and are labelled with that day; hours are in the reader's time zone.
 function day(at) {
   const whole = axes.every((one) => one.points.every((each) => each.at % 86400 === 0));
   return (whole ? DAY : HOUR).format(at * 1000);
@@ -60,7 +60,7 @@ function draw() {
   });
   const about = {
     width: Math.max(260, place.clientWidth - 28), height: 230, legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
-    // One point alone has three days around it; uPlot would give it years.
+    // A single point gets three days on each side; uPlot would show years.
     scales: { x: { time: true, range: (_, least, most) => (times.length === 1 ? [times[0] - 3 * 86400, times[0] + 3 * 86400] : [least, most]) }, "%": { range: [0, 104] } },
     axes: [
       { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { stroke: ink("--line"), width: 1 }, values: (_, values) => values.map(day), space: 70 },
@@ -87,9 +87,9 @@ function point(made, label, lines, times, rows) {
     label.hidden = true;
     return;
   }
-  const said = lines.map((line, number) => rows[number][at] && `${checkpoint(line)}: ${Math.round(share(rows[number][at]))} % (${rows[number][at].passed} of ${rows[number][at].passed + rows[number][at].failed})`).filter(Boolean);
-  fill(label, el("b", {}, day(times[at])), said.map((words) => el("div", {}, words)));
-  label.hidden = !said.length;
+  const texts = lines.map((line, number) => rows[number][at] && `${checkpoint(line)}: ${Math.round(share(rows[number][at]))} % (${rows[number][at].passed} of ${rows[number][at].passed + rows[number][at].failed})`).filter(Boolean);
+  fill(label, el("b", {}, day(times[at])), texts.map((words) => el("div", {}, words)));
+  label.hidden = !texts.length;
   const left = made.cursor.left + made.over.offsetLeft;
   label.style.left = Math.min(left + 12, place.clientWidth - 240) + "px";
   label.style.top = "6px";

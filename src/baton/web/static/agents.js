@@ -1,4 +1,4 @@
-// The graph of agents, laid out by dagre; and the filter over the list below it.
+// The graph of agents, laid out by dagre.
 
 import "./app.js";
 import { el, shown } from "./report/dom.js";
@@ -28,7 +28,7 @@ function money(value) {
   return "$" + (value < 0.1 ? value.toFixed(4) : value.toLocaleString("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 }));
 }
 
-// A share that reads 100 % only where it is all.
+// A percentage that is 100 % only for all.
 function percent(part, whole) {
   const share = (100 * part) / whole;
   return (part < whole ? Math.min(99, Math.round(share)) : 100) + " %";
@@ -41,7 +41,7 @@ function width(words, font) {
   return measure.measureText(words).width;
 }
 
-// Where one score in ten fails, somebody should look: every edge of a busy graph has some.
+// An edge is bad if more than one score in ten fails: on a busy graph every edge has some failures.
 function isBad(edge) {
   return edge.failed > 0.1 * (edge.passed + edge.failed);
 }
@@ -55,7 +55,7 @@ function labelOf(edge) {
   ].filter(Boolean);
 }
 
-// Ids of nodes begin with a letter of ours: dagre takes an empty one, and an agent may be called "user".
+// Node ids have a prefix, because the name of an agent may be empty or "user".
 const USER = "user";
 const idOf = (name) => (name === null ? USER : "agent " + name);
 
@@ -78,7 +78,7 @@ function layout(data, narrow) {
   return graph;
 }
 
-// A line through all points, as the label of an edge stands on one between its ends. Corners are rounded by a spline
+// A line through all points, because the label of an edge is on one of them. Corners are rounded by a spline
 // (Catmull-Rom) of half its usual strength: a wider bend would touch the boxes beside it.
 function path(points) {
   let line = `M${points[0].x},${points[0].y}`;
@@ -92,7 +92,7 @@ function path(points) {
   return line;
 }
 
-// A loop from a side of a box around its label and back: dagre has a straight line there, which touches nothing.
+// A loop from a side of a box around its label and back: dagre only has a straight line there.
 function loop(box, { x, y }) {
   const beside = Math.abs(x - box.x) * box.height > Math.abs(y - box.y) * box.width;
   const at = (along, across) => (beside ? `${across},${box.y + along}` : `${box.x + along},${across}`);
@@ -101,20 +101,20 @@ function loop(box, { x, y }) {
   return `M${at(-14, side)}C${at(-44, top)} ${at(44, top)} ${at(14, side)}`;
 }
 
-// The line is drawn into `lines`, below all labels: where many leave one box they cross those of others. The link has it
-// as well, to be clicked, and seen when it is pointed at.
+// The line is drawn into `lines`, below all labels, because the lines of a busy box cross other labels. The link
+// contains it as well, so that it can be clicked and is highlighted under the pointer.
 function edgeNode(graph, { v, w, name }, most, lines) {
   const about = graph.edge({ v, w, name });
   const { edge, parts, points, x, y } = about;
   const words = parts.map(([, each]) => each).join(" · ");
-  const said = `${words}: ${edge.from === null ? "user" : edge.from} to ${edge.to}, ${edge.count} dispatches` +
+  const description = `${words}: ${edge.from === null ? "user" : edge.from} to ${edge.to}, ${edge.count} dispatches` +
     (edge.passed + edge.failed ? `, ${edge.passed} scores passed, ${edge.failed} failed` : "");
-  const link = svg("a", { href: edge.href, class: "graph-edge" + (isBad(edge) ? " faults" : ""), "aria-label": shown(said) });
+  const link = svg("a", { href: edge.href, class: "graph-edge" + (isBad(edge) ? " faults" : ""), "aria-label": shown(description) });
   const thick = (1 + 2.6 * Math.sqrt(edge.count / most)).toFixed(2);
   const drawn = { d: v === w ? loop(graph.node(v), about) : path(points), "stroke-width": thick };
   lines.append(svg("path", { ...drawn, class: isBad(edge) ? "faults" : null, "marker-end": isBad(edge) ? "url(#head-bad)" : "url(#head)" }));
   const title = svg("title", {});
-  title.textContent = shown(said);
+  title.textContent = shown(description);
   const label = svg("text", { x, y: y + 4, "text-anchor": "middle" });
   parts.forEach(([kind, words], place) => {
     const part = svg("tspan", { class: kind });
@@ -129,9 +129,9 @@ function agentNode(about) {
   const group = about.href === null ? svg("g", { class: "graph-node nobody" }) : svg("a", { href: about.href, class: "graph-node " + about.hue });
   const [left, top] = [about.x - about.width / 2, about.y - about.height / 2];
   group.append(svg("rect", { x: left, y: top, width: about.width, height: about.height, rx: 7 }));
-  const one = about.runs === null;
-  group.append(text({ x: about.x, y: about.y + (one ? 4 : -2), "text-anchor": "middle" }, about.label));
-  if (!one) group.append(text({ x: about.x, y: about.y + 14, "text-anchor": "middle", class: "runs" }, about.runs.toLocaleString("en-US") + (about.runs === 1 ? " run" : " runs")));
+  const isUser = about.runs === null;
+  group.append(text({ x: about.x, y: about.y + (isUser ? 4 : -2), "text-anchor": "middle" }, about.label));
+  if (!isUser) group.append(text({ x: about.x, y: about.y + 14, "text-anchor": "middle", class: "runs" }, about.runs.toLocaleString("en-US") + (about.runs === 1 ? " run" : " runs")));
   return group;
 }
 
@@ -155,7 +155,7 @@ function draw(data, place) {
   for (const id of graph.edges()) root.append(edgeNode(graph, id, most, lines));
   for (const id of graph.nodes()) root.append(agentNode(graph.node(id)));
   place.replaceChildren(root);
-  // Who begins stands at the left, or at the top: there the busiest one is shown first.
+  // The first agents are at the left, or at the top of a narrow page: there, scroll to the busiest one.
   const first = data.agents.find((one) => data.edges.some((edge) => edge.from === one.name));
   place.scrollLeft = narrow && first ? graph.node(idOf(first.name)).x - place.clientWidth / 2 : 0;
 }

@@ -1,6 +1,6 @@
-// What all pages have: keys, colours, times in the reader's zone, and a server that is away.
+// Shared by all pages: keyboard shortcuts, themes, times in the reader's time zone, and whether the server is reachable.
 
-// Resolves when what the page has already is painted; at once where nobody looks.
+// Resolves when the current content is painted; immediately if the page is hidden.
 export function afterPaint() {
   return new Promise((done) => (document.hidden ? done() : requestAnimationFrame(() => setTimeout(done))));
 }
@@ -62,11 +62,11 @@ for (const link of document.querySelectorAll("nav.pages a[data-key]")) {
   addKey(`g ${link.dataset.key}`, `Go to ${link.textContent}`, () => link.click());
 }
 
-// On a narrow screen the entries scroll sideways: the one that is open is in view.
-// In a frame, as the page is laid out there anyway.
+// On a narrow screen the entries scroll sideways: scroll to the current one.
+// In an animation frame, because the page is laid out isReachable anyway.
 requestAnimationFrame(() => document.querySelector("nav.pages [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }));
 
-// Rows of a list: `j` and `k` go through them, Enter opens (a row has a link that does).
+// `j` and `k` move through the rows of a list; Enter follows the link of the row.
 function rows() {
   return [...document.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);
 }
@@ -87,7 +87,7 @@ if (document.querySelector("[data-row], [data-rows]")) {
 }
 const search = document.querySelector("[data-search]");
 if (search) addKey("/", "Search or filter", () => search.focus());
-// A table of which the page has all rows is filtered by the words that they show.
+// A table with all its rows on the page is filtered by their visible words.
 for (const input of document.querySelectorAll("[data-rows-filter]")) {
   const all = document.querySelectorAll(`#${input.dataset.rowsFilter} tbody tr`);
   input.addEventListener("input", () => {
@@ -100,7 +100,7 @@ for (const link of document.querySelectorAll("a[data-page-key]")) {
   addKey(link.dataset.pageKey, link.dataset.pageLabel || link.textContent, () => link.click());
 }
 
-// ---- Colours.
+// ---- Themes.
 
 const THEMES = ["system", "light", "dark"];
 const ICONS = { system: "◐", light: "☀", dark: "☾" };
@@ -132,9 +132,9 @@ if (theme) {
   addKey("t", "Change the theme: system, light, dark", nextTheme);
 }
 
-// ---- Times: short in the page, exact on hover, both in the reader's zone.
+// ---- Times: short on the page, exact on hover, both in the reader's time zone.
 
-// Each takes some milliseconds to make, so it is made when the first time is written with it.
+// Creating a formatter takes milliseconds, so each is created on first use.
 const FORMATS = {
   exact: ["en-CA", {
     year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
@@ -162,14 +162,14 @@ export function fillTimes(root = document) {
     node.textContent = timeText(new Date(node.dateTime));
     node.dataset.filled = "";
   }
-  // The exact ones are for who points at a time: after the page is painted.
+  // Exact times are tooltips, so they are added after the page is painted.
   const titles = () => nodes.forEach((node) => { node.title = written(new Date(node.dateTime), "exact").replace(",", ""); });
   if (nodes.length) afterPaint().then(titles);
 }
 
 fillTimes();
 
-// ---- What a page says in passing, copying, forms.
+// ---- Toasts, copying, forms.
 
 export function toast(text, kind = "") {
   const node = document.createElement("p");
@@ -186,7 +186,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(button.dataset.copy);
     toast("Copied");
   } catch {
-    toast("The browser does not let this page copy: select the text and copy it", "failed");
+    toast("The browser does not allow copying: select the text and copy it yourself", "failed");
   }
 });
 
@@ -228,12 +228,12 @@ export function csrf() {
 
 document.addEventListener("htmx:after:swap", () => fillTimes());
 document.addEventListener("htmx:error", () => lost());
-// What is asked for again and again is not, while nobody looks.
+// Periodic requests pause while the page is hidden.
 document.addEventListener("htmx:before:request", (event) => {
   if (document.hidden && event.detail.ctx.sourceEvent.type === "every") event.preventDefault();
 });
 
-// ---- A server that is away, and back. Parts that are live listen to `baton:back`.
+// ---- Whether the server is reachable. Live parts listen to `baton:back`.
 
 const away = document.getElementById("away");
 let isAway = false;
@@ -242,21 +242,21 @@ let timer = 0;
 async function look() {
   clearTimeout(timer);
   timer = 0;
-  let there = false;
+  let isReachable = false;
   let version = "";
   try {
     const answer = await fetch("/health", { cache: "no-store", signal: AbortSignal.timeout(4000) });
-    there = answer.ok;
-    version = there ? (await answer.json()).version : "";
+    isReachable = answer.ok;
+    version = isReachable ? (await answer.json()).version : "";
   } catch {
-    there = false;
+    isReachable = false;
   }
-  if (!there && !isAway) {
+  if (!isReachable && !isAway) {
     isAway = true;
-    away.textContent = "The server does not answer. This page tries again every two seconds; what it shows may be out of date.";
+    away.textContent = "The server does not answer. This page tries again every two seconds; its content may be out of date.";
     away.className = "banner failed";
     away.hidden = false;
-  } else if (there && isAway) {
+  } else if (isReachable && isAway) {
     isAway = false;
     const mine = document.querySelector('meta[name="baton-version"]').content;
     if (version && version !== mine) {
@@ -274,7 +274,7 @@ async function look() {
 
 timer = setTimeout(look, 10000);
 
-// Whatever else gets no answer from the server says so here, so that nobody waits ten seconds.
+// Other requests without an answer call this, so that the notice appears at once, not after ten seconds.
 export function lost() {
   if (!isAway && timer) look();
 }

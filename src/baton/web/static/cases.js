@@ -1,4 +1,4 @@
-// The cases of a dataset: chosen, run, edited. The playground and the page of a dataset have it.
+// Selects, runs and edits the cases of a dataset; used by the playground and the page of a dataset.
 
 import { load, send, toast } from "./app.js";
 import { el, fill, counted } from "./report/dom.js";
@@ -43,7 +43,7 @@ function withValue(node, value) {
   return node;
 }
 
-// Asks a question that is answered by a name, and does something with it; errors stay in the dialog.
+// Asks for a name and calls `run` with it; errors are shown in the dialog.
 export function askName(title, label, { value = "", hint = "", save = "Save", more = null }, run) {
   const input = withValue(el("input", { type: "text", maxlength: "200", autocomplete: "off", required: true }), value);
   const error = el("p", { class: "form-error", role: "alert", hidden: true });
@@ -126,15 +126,15 @@ export class CasePanel {
     while (data.reading) {
       data = await load(at(this.about, "/data/datasets/cases", { name, ...this.filter }));
       if (name !== this.name || turn !== this.turn) return;
-      // A large file that changed is read again; what is shown stays meanwhile.
+      // A large file that changed is being read again; the old list stays meanwhile.
       if (data.reading) {
         fill(this.count, "reading the file…");
         await new Promise((done) => setTimeout(done, 300));
       }
     }
     this.data = data;
-    const there = new Set(data.cases.map((one) => one.id));
-    for (const id of this.chosen) if (!there.has(id)) this.chosen.delete(id);
+    const known = new Set(data.cases.map((one) => one.id));
+    for (const id of this.chosen) if (!known.has(id)) this.chosen.delete(id);
     this.draw();
   }
 
@@ -161,15 +161,15 @@ export class CasePanel {
     } else if (!total) {
       fill(this.list, el("p", { class: "nothing" }, this.wide ? "No case yet. Talk to an agent in the playground and add the session, or write one as YAML." : "No case yet: talk to the agent, then add the current session."));
     } else {
-      // Where there is no room for a table, the list of the playground says what matters.
+      // Without room for a table, use the short list of the playground.
       fill(this.list, this.wide && innerWidth >= 700 ? this.table(cases) : el("ul", { class: "rows" }, cases.map((one) => this.row(one))));
-      if (matches > cases.length) this.list.append(el("p", { class: "dim" }, `The first ${cases.length}; filter to see others. A run takes all that match.`));
+      if (matches > cases.length) this.list.append(el("p", { class: "dim" }, `Only the first ${cases.length} are shown; filter to see others. A run includes all that match.`));
     }
     this.drawBar();
   }
 
   check(one) {
-    const box = el("input", { type: "checkbox", "aria-label": `Choose ${one.id}` });
+    const box = el("input", { type: "checkbox", "aria-label": `Select ${one.id}` });
     box.checked = this.chosen.has(one.id);
     box.addEventListener("change", () => {
       if (box.checked) this.chosen.add(one.id);
@@ -194,7 +194,7 @@ export class CasePanel {
   }
 
   table(cases) {
-    const all = el("input", { type: "checkbox", "aria-label": "Choose all that are shown" });
+    const all = el("input", { type: "checkbox", "aria-label": "Select all shown cases" });
     all.checked = cases.every((one) => this.chosen.has(one.id));
     all.addEventListener("change", () => {
       for (const one of cases) {
@@ -250,13 +250,13 @@ export class CasePanel {
       const text = search.value.trim().toLowerCase();
       for (const row of rows) row.hidden = text !== "" && !row.dataset.text.includes(text);
     });
-    this.said = el("span", { class: "dim" });
-    const node = el("details", { class: "run-options" }, el("summary", {}, el("b", {}, "Options of a run"), " ", this.said),
+    this.optionsSummary = el("span", { class: "dim" });
+    const node = el("details", { class: "run-options" }, el("summary", {}, el("b", {}, "Options of a run"), " ", this.optionsSummary),
       el("div", { class: "options-grid" },
         this.wide ? field("Agent", this.who) : null,
         field("Judge", this.judge),
         field("Concurrency", this.numbers.concurrency), field("Retries of errors", this.numbers.retries), field("Repeats", this.numbers.repeat)),
-      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "If none is chosen, what each case states is checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
+      el("fieldset", { class: "evaluators" }, el("legend", {}, "Evaluators"), el("p", { class: "dim" }, "If none is selected, the expectations of each case are checked."), search, el("div", { class: "evaluator-list", tabindex: "0", role: "group", "aria-label": "Evaluators" }, rows)));
     for (const each of [...Object.values(this.numbers), this.judge, this.who]) each.addEventListener("change", () => this.summary());
     this.summary();
     return { node };
@@ -264,12 +264,12 @@ export class CasePanel {
 
   summary() {
     const names = this.picked();
-    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators for what cases state"];
+    const parts = [names.length ? names.slice(0, 3).join(", ") + (names.length > 3 ? ` and ${names.length - 3} more` : "") : "evaluators for the expectations of cases"];
     if (this.judge.value) parts.push(`judge ${this.judge.value}`);
     if (this.numbers.concurrency.value) parts.push(`${this.numbers.concurrency.value} at once`);
     if (this.numbers.retries.value) parts.push(`${this.numbers.retries.value} retries`);
     if (this.numbers.repeat.value) parts.push(`each ${this.numbers.repeat.value} times`);
-    fill(this.said, parts.join(" · "));
+    fill(this.optionsSummary, parts.join(" · "));
   }
 
   picked() {
@@ -280,7 +280,7 @@ export class CasePanel {
     return (this.wide ? null : this.agent()) || this.who.value;
   }
 
-  // Runs the cases of some ids, or all that the filter leaves.
+  // Runs the cases with these ids, or all that match the filter.
   async run(ids) {
     if (!this.data) return;
     const filtered = ids ? null : this.data.matches !== this.data.total ? { filtered: "1" } : {};
@@ -307,20 +307,20 @@ export class CasePanel {
     }
   }
 
-  // Follows an evaluation to its end; what it has is shown as it comes.
+  // Follows an evaluation to its end, and shows results as they arrive.
   async follow(id) {
     clearTimeout(this.timer);
     this.job = id;
     const asked = Date.now();
-    let told;
+    let progress;
     try {
-      told = await load(at(this.about, "/data/datasets/run", { id, name: this.name, ...this.filter }));
+      progress = await load(at(this.about, "/data/datasets/run", { id, name: this.name, ...this.filter }));
     } catch (problem) {
       this.timer = setTimeout(() => this.follow(id), 2000);
       return;
     }
     if (this.job !== id) return;
-    const { job, results } = told;
+    const { job, results } = progress;
     const link = el("a", { class: "nowrap", href: at(this.about, `/evaluations/${id}`) }, `evaluation ${id}`);
     const counts = Object.entries(job.cases || {}).filter(([, count]) => count).map(([status, count]) => `${count} ${status}`).join(", ");
     Object.assign(this.live, results);
@@ -330,7 +330,7 @@ export class CasePanel {
       const bar = el("progress", { max: job.planned || 1, value: done, "aria-label": "Results so far" });
       if (job.state === "waiting") fill(this.progress, statusMark("waiting"), " for a free worker: ", link);
       else fill(this.progress, bar, ` ${done} of ${job.planned ?? "?"}`, counts ? ` (${counts})` : "", " · ", link);
-      // Of very many results, looking takes its time as well.
+      // With very many results a request takes longer, so poll less often.
       this.timer = setTimeout(() => this.follow(id), Math.max(700, 5 * (Date.now() - asked)));
       return;
     }
@@ -353,7 +353,7 @@ export class CasePanel {
       const { limit } = this.evaluators.get(name);
       parts.push("-e", limit && limit.value ? `${name}:${limit.value}` : name);
     }
-    // A config has a judge of its own, unless another is chosen.
+    // A config defines its own judge, unless another one is selected.
     const isConfig = /\.ya?ml$/.test(words[0]);
     const judge = this.judge.value || !isConfig ? this.about.judgeWords[this.judge.value] : null;
     if (judge && judge.model) parts.push("--judge", judge.model);
@@ -362,15 +362,15 @@ export class CasePanel {
     if (retries.value) parts.push("--retry-errors", retries.value);
     if (repeat.value) parts.push("--repeat", repeat.value);
     const line = parts.map(quoted).join(" ");
-    const all = some && !ids.length ? ". It plays all cases: too many match the filter to name them." : "";
-    const more = all + (judge && judge.more ? ". More settings of this judge are in server.yaml: write them under `judge:` of a config." : "");
+    const all = some && !ids.length ? ". It runs all cases: too many match the filter to list them." : "";
+    const more = all + (judge && judge.more ? ". More settings of this judge are in server.yaml: copy them to `judge:` in a config." : "");
     navigator.clipboard.writeText(line).then(() => toast(`Copied: ${line}${more}`), () => toast(line + more));
   }
 
   remove() {
     const cases = this.data.cases.filter((one) => this.chosen.has(one.id));
     const box = ask(`Delete ${counted(cases.length, "case")}?`, el("div", {},
-      el("p", {}, "They are taken out of the file. Comments and everything else in it stay."),
+      el("p", {}, "They are removed from the file. Comments and everything else in it stay."),
       el("ul", { class: "names" }, cases.slice(0, 10).map((one) => el("li", { dir: "auto" }, one.id)), cases.length > 10 ? el("li", {}, `and ${cases.length - 10} more`) : null)), [
       el("button", { type: "button", onclick: () => box.close() }, "Cancel"),
       el("button", { type: "button", class: "danger", onclick: async () => {
@@ -407,7 +407,7 @@ function add(node, child) {
   return node;
 }
 
-// A case as a form and as YAML. What is changed is checked as `baton check` does before it is kept.
+// A case as a form and as YAML. Changes are checked as by `baton check` before they are saved.
 class CaseEditor {
   constructor(panel, id, shown) {
     this.panel = panel;
@@ -421,7 +421,7 @@ class CaseEditor {
       el("button", { type: "button", onclick: () => this.box.close() }, may ? "Cancel" : "Close"),
       may ? el("button", { type: "button", class: "primary", onclick: () => this.save() }, id ? "Save" : "Add") : null,
     ];
-    this.box = ask(id ? `Case ${id}` : "New case", el("div", { class: "editor" }, shown.form ? el("div", { class: "tabs", role: "group", "aria-label": "How it is edited" }, this.tabs) : null, this.body, this.error), buttons);
+    this.box = ask(id ? `Case ${id}` : "New case", el("div", { class: "editor" }, shown.form ? el("div", { class: "tabs", role: "group", "aria-label": "Edit as" }, this.tabs) : null, this.body, this.error), buttons);
     this.box.classList.add("wide");
     this.choose(shown.form ? "Form" : "YAML");
   }
@@ -431,7 +431,7 @@ class CaseEditor {
     this.tabs.forEach((tab) => tab.setAttribute("aria-pressed", String(tab.textContent === name)));
     if (name === "YAML") {
       this.yaml = withValue(el("textarea", { class: "mono", rows: "22", spellcheck: "false", "aria-label": "The case as YAML", readonly: !this.panel.about.mayChange || null }), this.shown.yaml);
-      fill(this.body, this.yaml, el("p", { class: "dim" }, "The keys are those of the file. Comments in the file stay."));
+      fill(this.body, this.yaml, el("p", { class: "dim" }, "The keys are as in the file. Comments in the file stay."));
       return;
     }
     const form = this.shown.form;
@@ -465,7 +465,7 @@ class CaseEditor {
       headers: { "Content-Type": "application/json", Accept: "application/json", "X-Baton-CSRF": document.querySelector('meta[name="baton-csrf"]').content },
       body: JSON.stringify({ name, id: this.id, hash, ...this.given() }),
     }).catch(() => null);
-    const told = answer ? await answer.json().catch(() => ({})) : { error: "the server does not answer", do: "try again" };
+    const result = answer ? await answer.json().catch(() => ({})) : { error: "the server does not answer", do: "try again" };
     if (answer && answer.ok) {
       this.box.close();
       toast(["Saved", ...told.notes].join("; "), "passed");
@@ -473,14 +473,14 @@ class CaseEditor {
       return;
     }
     this.error.hidden = false;
-    if (answer && answer.status === 409 && told.current) {
-      fill(this.error, el("p", {}, "Somebody changed this case while it was open here. Nothing was overwritten."),
-        el("details", { open: true }, el("summary", {}, "What the file says now"), el("pre", { tabindex: "0" }, told.current.yaml)),
+    if (answer && answer.status === 409 && result.current) {
+      fill(this.error, el("p", {}, "Someone changed this case while you had it open. Nothing was overwritten."),
+        el("details", { open: true }, el("summary", {}, "Current text in the file"), el("pre", { tabindex: "0" }, result.current.yaml)),
         el("div", { class: "buttons" },
-          el("button", { type: "button", onclick: () => { this.shown = told.current; this.error.hidden = true; this.choose(this.mode); } }, "Use what the file says"),
-          el("button", { type: "button", class: "danger", onclick: () => this.save(told.current.hash) }, "Overwrite with mine")));
+          el("button", { type: "button", onclick: () => { this.shown = result.current; this.error.hidden = true; this.choose(this.mode); } }, "Use the text in the file"),
+          el("button", { type: "button", class: "danger", onclick: () => this.save(result.current.hash) }, "Overwrite with my text")));
       return;
     }
-    fill(this.error, [told.error, told.do].filter(Boolean).join("; "));
+    fill(this.error, [result.error, result.do].filter(Boolean).join("; "));
   }
 }

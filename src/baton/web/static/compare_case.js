@@ -32,11 +32,11 @@ function summary(counts, first) {
 Promise.all(sides.map((side) => (side.dataset.address ? load(side.dataset.address) : null))).then(([before, after]) => {
   const views = [before, after];
   sides.forEach((side, at) => fill(side.querySelector("[data-scores]"), scores(views[at], views[1 - at])));
-  const missing = views.map((view, at) => view && !view.trace && sides[at].dataset.side + ": " + (view.untold || "nothing was recorded")).filter(Boolean);
+  const missing = views.map((view, at) => view && !view.trace && "No run is shown for \"" + sides[at].dataset.side + "\": " + (view.untold || "nothing was recorded")).filter(Boolean);
   place.removeAttribute("aria-busy");
   document.documentElement.dataset.ready = "true";
   if (!before?.trace || !after?.trace) {
-    fill(place, missing.map((text) => el("p", { class: "callout", dir: "auto" }, "No run is shown " + text + ".")), el("p", { class: "dim said" }, "The steps cannot be compared, as there are not two recorded runs."));
+    fill(place, missing.map((text) => el("p", { class: "callout", dir: "auto" }, text + ".")), el("p", { class: "dim said" }, "The steps cannot be compared: this needs two recorded runs."));
     return;
   }
   const drawn = alignedRuns(before.trace, after.trace);

@@ -1,10 +1,10 @@
-// The page of a conversation: draws it, follows it while it goes on, takes labels, comments and cases.
+// The page of a conversation: draws it, follows it while it is open, and saves labels, comments and cases.
 
 import { addKey, fillTimes, load, lost, send, toast } from "./app.js";
 import { REST, add, el, heading, setHue } from "./report/dom.js";
 import { RunView } from "./report/run.js";
 
-const PAUSE = 2000; // ms between two looks at a conversation that goes on
+const PAUSE = 2000; // ms between two checks of an open conversation
 
 const root = document.getElementById("conversation");
 const packed = document.getElementById("conversation-data");
@@ -62,7 +62,7 @@ function verdicts() {
     "section",
     { class: "verdicts", "aria-label": "Verdicts" },
     heading(2, "h4", "Verdicts"),
-    view.verdicts.length ? [loud, folded(fine, "passed"), folded(silent, "skipped")] : el("p", { class: "dim" }, data.state === "open" ? "It is scored when it ends." : "No rule scored it."),
+    view.verdicts.length ? [loud, folded(fine, "passed"), folded(silent, "skipped")] : el("p", { class: "dim" }, data.state === "open" ? "It will be scored when it ends." : "No rule scored it."),
   );
 }
 
@@ -86,12 +86,12 @@ function follow() {
 
 function actions(dispatch) {
   const mine = data.labels.filter((label) => label.subject === dispatch.id);
-  const said = mine.map((label) => el("p", { class: "said-label" },
-    el("b", { class: label.value === "failed" ? "trouble" : "" }, word(label.value)), " ", el("span", { class: "dim" }, "by " + (label.by || "somebody") + ", " + label.rubric),
+  const lines = mine.map((label) => el("p", { class: "said-label" },
+    el("b", { class: label.value === "failed" ? "trouble" : "" }, word(label.value)), " ", el("span", { class: "dim" }, "by " + (label.by || "someone") + ", " + label.rubric),
     " ", when(label.at), label.note && el("span", { dir: "auto" }, " " + label.note)));
-  if (!data.may_label) return el("div", { class: "labels" }, said);
+  if (!data.may_label) return el("div", { class: "labels" }, lines);
   const judged = view.index.scores.find((one) => one.judge && (one.subject || []).includes(dispatch.id));
-  const rubric = el("select", { "aria-label": "By which rubric" }, data.rubrics.map((name) => {
+  const rubric = el("select", { "aria-label": "Rubric" }, data.rubrics.map((name) => {
     const option = el("option", {}, name);
     option.value = name;
     return option;
@@ -107,7 +107,7 @@ function actions(dispatch) {
       el("button", { type: "button", class: "wrong", onclick: () => give("failed") }, "✗ Wrong"),
       el("label", {}, "by ", rubric), note,
     ),
-    said,
+    lines,
   );
 }
 
@@ -145,7 +145,7 @@ function rangeOf(label) {
   return [first, last || first];
 }
 
-// A mark beside a step on which a comment begins.
+// A mark beside the step where a comment starts.
 function notes(id) {
   const here = data.comments.filter((label) => rangeOf(label)[0] === id);
   return here.length > 0 && el("a", { class: "comment-mark", href: "#r-" + encodeURIComponent(here[0].subject) }, here.length === 1 ? "1 comment" : here.length + " comments");
@@ -157,7 +157,7 @@ function comments() {
     const [first, last] = rangeOf(label);
     return el(
       "li", { "data-comment": label.subject },
-      el("p", {}, el("b", { dir: "auto" }, label.by || "somebody"), " ", when(label.at), " on ", el("a", { href: "#r-" + encodeURIComponent(label.subject) }, first === last ? first : first + " to " + last)),
+      el("p", {}, el("b", { dir: "auto" }, label.by || "someone"), " ", when(label.at), " on ", el("a", { href: "#r-" + encodeURIComponent(label.subject) }, first === last ? first : first + " to " + last)),
       el("p", { class: "prose", dir: "auto" }, label.note),
     );
   }));
@@ -165,7 +165,7 @@ function comments() {
   form.hidden = !data.may_label;
 }
 
-// The steps of a range, in the order of the page; one that ends before it begins is turned round.
+// The steps of a range, in the order of the page; the ends of a reversed range are swapped.
 function stepsOf(first, last) {
   const { order } = view.index;
   const places = [order.indexOf(stepOf(first)), order.indexOf(stepOf(last))].sort((a, b) => a - b);
@@ -224,7 +224,7 @@ root.addEventListener("click", (event) => {
 form?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const [first, last] = [stepOf(from.value.trim()), stepOf(to.value.trim() || from.value.trim())];
-  if (!view.index.steps.has(first) || !view.index.steps.has(last)) return toast("There is no step with this id: pick it in the tree.", "failed");
+  if (!view.index.steps.has(first) || !view.index.steps.has(last)) return toast("No step has this id: pick one in the tree.", "failed");
   const subject = first === last ? first : first + ".." + last;
   if (!(await label(subject, "comment", "comment", note.value))) return;
   form.reset();
@@ -232,27 +232,27 @@ form?.addEventListener("submit", async (event) => {
   location.hash = "r-" + encodeURIComponent(subject);
 });
 
-// ---- A case of it.
+// ---- Saving it as a case.
 
 const dialog = document.getElementById("save");
 document.getElementById("save-open")?.addEventListener("click", () => dialog.showModal());
 document.getElementById("save-close")?.addEventListener("click", () => dialog.close());
 document.getElementById("save-form")?.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const said = document.getElementById("save-said");
+  const status = document.getElementById("save-said");
   const given = Object.fromEntries(new FormData(event.target));
   try {
     const saved = await send(at("cases"), given);
-    add(said, "");
-    said.className = "passed";
-    said.textContent = "Saved as " + saved.case + " in " + saved.dataset + "." + saved.notes.map((text) => " " + text + ".").join("");
+    add(status, "");
+    status.className = "passed";
+    status.textContent = "Saved as " + saved.case + " in " + saved.dataset + "." + saved.notes.map((text) => " " + text + ".").join("");
   } catch (error) {
-    said.className = "trouble";
-    said.textContent = error.message;
+    status.className = "trouble";
+    status.textContent = error.message;
   }
 });
 
-// ---- It may go on while it is looked at.
+// ---- Following an open conversation.
 
 async function look() {
   try {
@@ -265,7 +265,7 @@ async function look() {
       const steps = view.index.order.length - before;
       const grown = document.getElementById("grown");
       const news = [more > 0 && more + (more === 1 ? " turn" : " turns"), steps > 0 && steps + (steps === 1 ? " step" : " steps")].filter(Boolean);
-      grown.textContent = (news.length ? news.join(" and ") + " more." : "The record was read again.") + (next.state === "open" ? "" : " It has ended.");
+      grown.textContent = (news.length ? news.join(" and ") + " more." : "The record was updated.") + (next.state === "open" ? "" : " It has ended.");
       grown.hidden = false;
       document.getElementById("figures").dispatchEvent(new Event("grown"));
     }

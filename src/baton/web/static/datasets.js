@@ -16,7 +16,7 @@ for (const button of document.querySelectorAll("[data-new]")) {
   button.addEventListener("click", () => newDataset(about, home, (made) => go("/datasets/" + made.name.split("/").map(encodeURIComponent).join("/"))));
 }
 
-// Large files are read while the page is there already.
+// Large files are still being read when the page appears: reload until they are done.
 if (document.querySelector("[data-reading]")) {
   const again = () => {
     if (document.hidden || document.querySelector("dialog[open]")) setTimeout(again, 1000);
@@ -32,7 +32,7 @@ if (node) {
   const given = new URLSearchParams(location.search);
   for (const key of Object.keys(panel.filter)) if (given.get(key)) panel.filter[key] = given.get(key);
   panel.show(name).then(() => { if (given.get("case")) panel.edit(given.get("case")); }).catch((problem) => toast(problem.message, "failed"));
-  // A filter has an address that can be sent.
+  // The filter is part of the address, so that it can be shared.
   const refine = panel.refine.bind(panel);
   panel.refine = (change) => {
     refine(change);
@@ -51,7 +51,7 @@ if (node) {
   }));
   document.getElementById("delete")?.addEventListener("click", () => {
     if (!panel.data) return;
-    const box = ask(`Delete ${title}?`, el("p", {}, `The file ${panel.data.path} is deleted, with ${panel.data.total} cases. Evaluations that played it stay.`), [
+    const box = ask(`Delete ${title}?`, el("p", {}, `This deletes the file ${panel.data.path} with ${panel.data.total} cases. Evaluations that played it stay.`), [
       el("button", { type: "button", onclick: () => box.close() }, "Cancel"),
       el("button", { type: "button", class: "danger", onclick: async () => {
         box.close();
@@ -64,5 +64,5 @@ if (node) {
       } }, "Delete the file"),
     ]);
   });
-  addKey("r", "Run the cases that are chosen, or all", () => panel.run(panel.chosen.size ? [...panel.chosen] : null));
+  addKey("r", "Run the selected cases, or all", () => panel.run(panel.chosen.size ? [...panel.chosen] : null));
 }

@@ -1,4 +1,4 @@
-// One evaluation: the modules of the report draw it, and a server brings each case when it is opened.
+// The page of an evaluation: the modules of the report draw it, and each case is loaded when it is opened.
 
 import { addKey, afterPaint, load, lost, toast } from "./app.js";
 import { showCase } from "./report/case.js";
@@ -6,7 +6,7 @@ import { CaseList } from "./report/cases.js";
 import { hue } from "./report/dom.js";
 import { chooses, showSummary } from "./report/summary.js";
 
-// The page has its summary and its first rows: these are painted before anything else is done.
+// The page already has the summary and the first rows: let them be painted first.
 await afterPaint();
 
 const main = document.getElementById("main");
@@ -14,13 +14,13 @@ const { address } = main.dataset;
 const holder = document.getElementById("data");
 let data = holder && whole(JSON.parse(holder.textContent));
 let list = null;
-let shown = null; // what draws the run of the open case
+let shown = null; // the view of the run of the open case
 let asked = new Set();
 let all = null;
-let rest = null; // the other rows of a long list, on their way
+let rest = null; // a promise of the other rows of a long list
 
-// What is empty is left out of the data. Of a long list the page has the worst rows, each with its
-// number: the others are holes, and `counts` says how many there are of each status.
+// Adds the empty values, which the data leave out. Of a long list the page has only the worst rows, each with
+// its number: the others are holes in the array, and `counts` has the number of rows by status.
 function whole(given) {
   const empty = { repeat: 0, input: "", reason: "", agents: [], tags: [], routing: [], seconds: null, tokens: null };
   const rows = [];
@@ -30,10 +30,10 @@ function whole(given) {
   return given;
 }
 
-// ---- The list. Words of cases come for the rows that are drawn, and for all when one searches.
+// ---- The list. Texts of cases are loaded for the rows that are drawn, and for all on a search.
 
 function drawn(rows) {
-  const wanted = rows.filter((row) => !row.told && !asked.has(row.number)).map((row) => row.number);
+  const wanted = rows.filter((row) => !row.hasTexts && !asked.has(row.number)).map((row) => row.number);
   if (!wanted.length) return;
   wanted.forEach((number) => asked.add(number));
   load(withQuery(address + "/texts", "rows", wanted.join(","))).then(tell).catch(() => wanted.forEach((number) => asked.delete(number)));
@@ -55,12 +55,12 @@ function tell(texts) {
 }
 
 function withQuery(path, name, value) {
-  const there = new URL(path, location.href);
-  there.searchParams.set(name, value);
-  return there.pathname + there.search;
+  const address_ = new URL(path, location.href);
+  address_.searchParams.set(name, value);
+  return address_.pathname + address_.search;
 }
 
-// Draws summary and list; at first the page has both.
+// Draws the summary and the list; at first the page already has both.
 function drawAll(isFirst = false) {
   data.names.agents.forEach(hue);
   asked = new Set();
@@ -72,16 +72,16 @@ function drawAll(isFirst = false) {
   else showSummary(data.summary, choose);
 }
 
-// Brings the rows that the page did not begin with.
+// Loads the rows that the page did not have at first.
 async function takeRest() {
   try {
     const all_ = whole(await load(address + "/list"));
-    if (!data.counts) return; // they came with what is new
+    if (!data.counts) return; // they were loaded together with new results
     if (all_.rows.length === data.rows.length) {
       data.counts = null;
       data.rows = list.extend(all_.rows);
     } else {
-      data = all_; // it goes on, so that numbers have changed
+      data = all_; // it is still running, so the numbers of rows have changed
       drawAll();
     }
   } catch (error) {
@@ -89,7 +89,7 @@ async function takeRest() {
   }
 }
 
-// ---- A case: its page has an address of its own, and the list stays where it is.
+// ---- A case: it has its own address, and the list stays where it is.
 
 async function open(number, part) {
   const row = data.rows[number];
@@ -98,9 +98,9 @@ async function open(number, part) {
   const view = document.getElementById("view");
   view.setAttribute("aria-busy", "true");
   try {
-    const told = await load(withQuery(`${address}/cases/${row.position}`, "repeat", row.repeat));
+    const view_ = await load(withQuery(`${address}/cases/${row.position}`, "repeat", row.repeat));
     if (list.current !== number) return;
-    shown = showCase(told, row, data.rows.filter((one) => one.first === row.first), data.names, data.summary.repeats);
+    shown = showCase(view_, row, data.rows.filter((one) => one.first === row.first), data.names, data.summary.repeats);
     view.scrollTop = 0;
     if (part && shown) shown.show(part);
   } catch (error) {
@@ -132,7 +132,7 @@ function step(by) {
   list.mark(next)?.focus({ preventScroll: true });
 }
 
-// ---- While it runs: figures go on; new results are announced, and drawn when asked for.
+// ---- While it runs: figures are updated; new results are announced, and drawn on request.
 
 const news = document.getElementById("news");
 const figures = new Map([...document.querySelectorAll("[data-show]")].map((node) => [node.dataset.show, node]));
@@ -187,13 +187,13 @@ async function look() {
     const state = await load(address);
     show(state);
     const have = data ? data.rows.length : 0;
-    const there = state.progress ? state.progress.results : 0;
+    const available = state.progress ? state.progress.results : 0;
     if (!["waiting", "running"].includes(state.state)) {
       announce(`It has ended: ${state.outcome}.`, "Show the result", () => location.reload());
       return;
     }
-    if (there > have) {
-      const fresh = there - have;
+    if (available > have) {
+      const fresh = available - have;
       announce(`${COUNT.format(fresh)} new ${fresh === 1 ? "result" : "results"}.`, "Show", data ? takeNew : () => location.reload());
     }
   } catch {
@@ -214,13 +214,13 @@ if (data) {
   if (!begin() && rest) rest.then(begin);
 }
 
-// Shows the case that the address names, or the first one; `false` where it may still come.
+// Opens the case in the address, or the first one; returns `false` if its row may still be loading.
 function begin() {
   const named = main.dataset.position;
   if (named !== undefined) {
     const repeat = Number(new URLSearchParams(location.search).get("repeat") ?? -1);
-    const there = data.rows.filter((row) => String(row.position) === named && (repeat < 0 || row.repeat === repeat));
-    const worst = there.sort((one, other) => rank(one) - rank(other))[0];
+    const candidates = data.rows.filter((row) => String(row.position) === named && (repeat < 0 || row.repeat === repeat));
+    const worst = candidates.sort((one, other) => rank(one) - rank(other))[0];
     if (worst) open(worst.number, location.hash.slice(1) && decodeURIComponent(location.hash.slice(1))).then(() => document.getElementById("cases").scrollIntoView());
     else if (data.counts) return false;
     else toast("The case is not in this list", "failed");

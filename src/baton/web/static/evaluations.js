@@ -3,7 +3,7 @@
 import "./app.js";
 
 const form = document.getElementById("compare");
-const said = document.getElementById("compare-said");
+const hint = document.getElementById("compare-said");
 const button = document.getElementById("compare-button");
 
 function chosen() {
@@ -13,7 +13,7 @@ function chosen() {
 function count() {
   const boxes = chosen();
   button.disabled = boxes.length !== 2;
-  said.textContent = boxes.length === 2
+  hint.textContent = boxes.length === 2
     ? "#" + Math.min(...boxes.map((box) => Number(box.value))) + " is compared with #" + Math.max(...boxes.map((box) => Number(box.value)))
     : "tick two evaluations: the older is compared with the newer";
 }
@@ -21,11 +21,11 @@ function count() {
 if (form) {
   document.addEventListener("change", (event) => {
     if (!event.target.matches?.('input[name="of"]')) return;
-    // A third one takes the place of the one that was ticked first on the page.
+    // Ticking a third one unticks the first of the others.
     const others = chosen().filter((box) => box !== event.target);
     if (event.target.checked && others.length > 1) others[0].checked = false;
     count();
   });
   count();
-  document.addEventListener("htmx:after:swap", count);  // something may have got its results
+  document.addEventListener("htmx:after:swap", count);  // an evaluation may have new results
 }

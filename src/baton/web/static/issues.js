@@ -4,7 +4,7 @@ import "./app.js";
 
 const waits = document.querySelector("[data-again]");
 
-// What somebody has begun to write is not thrown away.
+// A reload would discard text that the user is typing.
 function writing() {
   return [...document.querySelectorAll("input[type=text]")].some((field) => field.value !== field.defaultValue);
 }

@@ -1,4 +1,4 @@
-// Lists: values that a filter may have, and what is new since the list was made.
+// Lists: suggested values for filters, and a notice of new entries.
 
 import { addKey, load, lost } from "./app.js";
 
@@ -34,7 +34,7 @@ for (const form of document.querySelectorAll("form[data-values]")) {
 const filter = document.querySelector("[data-filter]");
 if (filter) addKey("f", "Write a filter", () => filter.focus());
 
-// What came meanwhile is announced: nothing moves under the reader's eyes.
+// New entries are announced, not inserted: nothing moves while it is being read.
 const news = document.querySelector("[data-news]");
 if (news) {
   const title = document.title;
@@ -63,5 +63,5 @@ if (news) {
     setTimeout(look, 4000);
   };
   setTimeout(look, 4000);
-  addKey("r", "Show what is new", () => { location.href = news.dataset.first; });
+  addKey("r", "Show new entries", () => { location.href = news.dataset.first; });
 }

@@ -1,4 +1,4 @@
-// Talk to an agent: messages, the run of each, editing and sending again; beside it the cases.
+// Talk to an agent: messages and their runs, editing and resending; the cases are beside it.
 
 import { addKey, load, send, toast } from "./app.js";
 import { CasePanel, askName, at, newDataset } from "./cases.js";
@@ -27,7 +27,7 @@ if (root) {
   let timer = 0;
   let since = 0;
   let clock = 0;
-  let editing = false; // a message, which is not to be drawn over
+  let editing = false; // a message is being edited: do not redraw the log
 
   const panel = new CasePanel(document.getElementById("cases"), about, { agent: () => who.value });
   REST.fetch = async (place) => (await load(at(about, "/data/playground/text", { id: chat, at: place }))).text;
@@ -47,7 +47,7 @@ if (root) {
     return parts;
   }
 
-  function said(text, place) {
+  function userMessage(text, place) {
     const body = el("div", { class: "bubble user", dir: "auto" }, text);
     const edit = el("button", { type: "button", class: "plain edit", title: "Edit this message and send it again", onclick: () => rewrite(place, text, node) }, "edit");
     const node = el("div", { class: "said" }, edit, body);
@@ -75,7 +75,7 @@ if (root) {
     const problem = turn.error ? el("p", { class: "callout error" }, turn.error) : null;
     const open = el("button", { type: "button", class: "plain show-run", onclick: () => { tab("Trace"); run?.reveal(turn.id); } }, "show the run");
     const line = el("div", { class: "chain-line" }, chain(turn), open);
-    if (text === null && goesOn(turn)) return el("div", { class: "answer" }, line);
+    if (text === null && isRunning(turn)) return el("div", { class: "answer" }, line);
     return el("div", { class: "answer" }, line, text === null ? el("div", { class: "bubble agent-said none" }, "no text") : el("div", { class: "bubble agent-said" }, prose(text)), problem);
   }
 
@@ -83,7 +83,7 @@ if (root) {
     return Boolean(view) && ["starting", "working"].includes(view.state);
   }
 
-  function goesOn(turn) {
+  function isRunning(turn) {
     return isBusy() && turn.status === "incomplete";
   }
 
@@ -93,10 +93,10 @@ if (root) {
     const turns = view ? view.turns : [];
     const nodes = [];
     (view ? view.messages : []).forEach((text, place) => {
-      nodes.push(said(text, place));
+      nodes.push(userMessage(text, place));
       if (turns[place]) nodes.push(answer(turns[place], turns[place].output));
     });
-    if (view && view.state === "failed") nodes.push(el("p", { class: "callout error", role: "alert" }, view.error || "the conversation failed", el("br"), "Edit a message above to go on from there."));
+    if (view && view.state === "failed") nodes.push(el("p", { class: "callout error", role: "alert" }, view.error || "the conversation failed", el("br"), "Edit a message above to continue from there."));
     if (isBusy()) nodes.push(el("p", { class: "working", role: "status" }, el("span", { class: "pulse", "aria-hidden": "true" }), view.state === "starting" ? `${view.agent} is starting` : `${view.agent} is working`, el("span", { id: "clock", class: "dim" })));
     if (!nodes.length) nodes.push(el("p", { class: "nothing" }, "Say something to ", el("b", {}, who.value), ". Each message shows which agents worked and what they passed on; a good conversation becomes a case with one click."));
     fill(log, nodes);
@@ -127,7 +127,7 @@ if (root) {
       return;
     }
     const before = run && { card: run.current, tab: run.chosen, top: trace.scrollTop, closed: [...run.tree.node.querySelectorAll("details.run:not([open])")].map((node) => node.dataset.part) };
-    for (const turn of view.run.turns || []) if (goesOn(turn)) underWay(turn);
+    for (const turn of view.run.turns || []) if (isRunning(turn)) underWay(turn);
     run = new RunView(view.run, [], { address: (id) => "#" + id });
     fill(trace, el("h2", { class: "sr" }, "Trace"), el("h3", { class: "sr" }, "The run"), run.node);
     if (!before) return;
@@ -137,9 +137,9 @@ if (root) {
     trace.scrollTop = before.top;
   }
 
-  // While a turn goes on, it is no fault that something has no answer yet.
+  // While a turn is running, a missing answer is not a fault yet.
   function underWay(part) {
-    if (["incomplete", "unanswered"].includes(part.status)) part.status = "under way";
+    if (["incomplete", "unanswered"].includes(part.status)) part.status = "in progress";
     for (const inner of Object.values(part)) if (inner && typeof inner === "object") underWay(inner);
   }
 
@@ -150,17 +150,17 @@ if (root) {
     if (name === "Trace") drawTrace();
   }
 
-  // ---- Keeping up: asked often while the agent works, and rarely while it waits.
+  // ---- Polling: often while the agent works, rarely while it waits.
 
   async function look() {
     clearTimeout(timer);
     const id = chat;
     try {
-      const seen = await load(at(about, "/data/playground/chat", { id, version: view ? view.version : "" }));
+      const update = await load(at(about, "/data/playground/chat", { id, version: view ? view.version : "" }));
       if (id !== chat) return;
-      if (seen.state) {
-        view = seen;
-        for (const [name, hue] of Object.entries(seen.hues)) setHue(name, hue);
+      if (update.state) {
+        view = update;
+        for (const [name, hue] of Object.entries(update.hues)) setHue(name, hue);
         draw();
         if (!trace.hidden) drawTrace();
       }
@@ -263,7 +263,7 @@ if (root) {
     choice.append(el("option", { value: made.name }, made.name));
     await choose(made.name);
   }));
-  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It goes into ${choice.value}: what the agents did becomes what is expected.`, save: "Add" }, async (name) => {
+  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It is saved in ${choice.value}. The recorded behavior becomes the expected behavior.`, save: "Add" }, async (name) => {
     const saved = await send(at(about, "/do/playground/capture"), { id: chat, name: choice.value, case: name });
     toast([`Added ${name}`, ...saved.notes].join("; "), "passed");
     await panel.load();
@@ -271,7 +271,7 @@ if (root) {
 
   addKey("m", "Write a message", () => message.focus());
   addKey("n", "New conversation", renew);
-  addKey("v", "Change between conversation and trace", () => tab(log.hidden ? "Conversation" : "Trace"));
+  addKey("v", "Switch between conversation and trace", () => tab(log.hidden ? "Conversation" : "Trace"));
 
   const given = new URLSearchParams(location.search);
   if (given.get("dataset") && [...choice.options].some((one) => one.value === given.get("dataset"))) choose(given.get("dataset"));

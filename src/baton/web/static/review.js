@@ -1,4 +1,4 @@
-// Review: a key for each label, and for what else is done with a dispatch.
+// Review: keyboard shortcuts for labels and other actions.
 
 import { addKey } from "./app.js";
 
@@ -7,7 +7,7 @@ if (start) addKey("n", "Label the next one", () => start.click());
 
 let sent = false;
 
-// A label is sent once: who holds a key down labels one dispatch, not the one after.
+// A label is sent once: holding a key down does not label the next dispatch.
 function once(run) {
   return () => {
     if (sent) return;
@@ -26,8 +26,8 @@ if (number) addKey("1", "Write a number", () => number.focus());
 const note = document.querySelector("textarea[name=note]");
 if (note) addKey("c", "Write a comment (Escape leaves it)", () => note.focus());
 const skip = document.querySelector("#skip button");
-if (skip) addKey("s", "Skip: somebody else may take it", once(() => skip.click()));
+if (skip) addKey("s", "Skip: leave it to someone else", once(() => skip.click()));
 const back = document.getElementById("back");
-if (back) addKey("u", "Back to the last one, to change the label", () => back.click());
-// A page that is shown again with "back" may be used again.
+if (back) addKey("u", "Back to the previous one, to change its label", () => back.click());
+// After "back", the page can be used again.
 addEventListener("pageshow", () => { sent = false; });

@@ -1,5 +1,5 @@
-// The card of the dispatch that is labelled, as a conversation has it: what was lost on the way, tools, what was used
-// again. Verdicts are left out, so that they do not sway who labels.
+// The card of the dispatch that is being labelled, as on the page of its conversation: lost text, tools, reused facts.
+// Verdicts are left out, so that they do not influence the reviewer.
 
 import { addKey, load } from "./app.js";
 import "./review.js";
@@ -33,7 +33,7 @@ async function show(name) {
     try {
       await drawn;
     } catch {
-      name = "steps"; // a record that is too large, or a server that is away: the page has the steps
+      name = "steps"; // the record is too large, or the server is unreachable: the page has the steps
     }
   }
   card.hidden = name !== "card";
@@ -46,5 +46,5 @@ tabs.addEventListener("click", (event) => {
   const name = event.target.dataset?.show;
   if (name) show(name);
 });
-addKey("v", "The card, or step by step", () => show(card.hidden ? "card" : "steps"));
+addKey("v", "Switch between card and steps", () => show(card.hidden ? "card" : "steps"));
 show(localStorage.getItem(KEY) || "card");

@@ -1,4 +1,4 @@
-// Rubrics: an editor that says what is not saved.
+// Rubrics: the editor warns of unsaved changes.
 
 import { addKey } from "./app.js";
 

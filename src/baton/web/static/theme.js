@@ -1,4 +1,4 @@
-// Before anything is drawn: the colours that the reader chose, so that nothing flashes.
+// Applies the chosen theme before anything is drawn, so that nothing flashes.
 "use strict";
 (() => {
   const chosen = localStorage.getItem("baton-theme");

@@ -1,13 +1,13 @@
-// Two runs beside one another: the steps that both took in one line, and the first that differs.
+// Two runs side by side: common steps are in one row, and the first difference is marked.
 
 import { agent, el, prose, seconds, textOf } from "./dom.js";
 
-const MOST = 4e6; // pairs of steps that are compared
-const ALL = 40; // steps of equal runs that are shown
-const AROUND = 2; // equal steps that are shown before and after others; the rest opens
+const MOST = 4e6; // most pairs of steps to compare
+const ALL = 40; // most steps to show of equal runs
+const AROUND = 2; // equal steps shown before and after a difference; the others are folded
 
-// Returns the steps of a trace in the order in which they happened, those of a child after the
-// dispatch that set it to work.
+// Returns the steps of a trace in order; the steps of a child run follow the dispatch that
+// started it.
 export function stepsOf(trace) {
   const steps = [];
   const dispatches = new Map();
@@ -39,13 +39,13 @@ export function stepsOf(trace) {
   return steps;
 }
 
-// What makes two steps the same one: who took it, its kind, and the tool or agent it went to.
+// Two steps are the same if their agent, their kind, and their tool or receiver are the same.
 function key(step) {
   return [step.agent, step.kind, step.name].join("\n");
 }
 
-// Pairs the steps of two runs: [before, after], of which one is null where the other run has no
-// such step. The longest row of steps that both took stays together.
+// Pairs the steps of two runs as [before, after]; one is null if its run has no such step. Aligned
+// by the longest common subsequence.
 export function align(before, after) {
   const [a, b] = [before.map(key), after.map(key)];
   let [from, left, right] = [0, a.length, b.length];
@@ -58,8 +58,8 @@ export function align(before, after) {
   return pairs;
 }
 
-// The places of the steps between the equal ends, by the usual table of longest common rows; what
-// is too long for that stands one after the other.
+// The indices of the steps between the equal ends, by the table of the longest common subsequence.
+// If the runs are too long for it, the steps of one follow those of the other.
 function middle(a, b, from, left, right) {
   const [rows, columns] = [left - from, right - from];
   const pairs = [];
@@ -91,7 +91,7 @@ function isSame(text, other) {
   return textOf(text) === textOf(other) && text?.crc === other?.crc;
 }
 
-// "gone" and "new" are steps of one run alone, "other" the same step with other words or another end.
+// "gone" and "new" are steps of only one run, "other" is the same step with other words or another status.
 function kindOf([before, after]) {
   if (!before) return "new";
   if (!after) return "gone";
@@ -99,8 +99,8 @@ function kindOf([before, after]) {
   return same ? "same" : "other";
 }
 
-// Returns the place of the first pair that differs: a step that one run did not take, before any
-// step that was taken with other words, which a model finds every time. -1 where none does.
+// Returns the index of the first pair that differs, or -1. A missing step counts before other words,
+// because a model uses other words every time.
 export function firstDifference(pairs) {
   const kinds = pairs.map(kindOf);
   const apart = kinds.findIndex((kind) => kind === "new" || kind === "gone");
@@ -133,7 +133,7 @@ function cell(step, other) {
   );
 }
 
-const SAID = { same: "the same", other: "the same step, other words", gone: "only before", new: "only after" };
+const SAID = { same: "the same", other: "the same step with other words", gone: "only before", new: "only after" };
 
 function row(pair, first) {
   const kind = kindOf(pair);
@@ -159,7 +159,7 @@ export function alignedRuns(before, after) {
     while (end < pairs.length && kinds[end] === "same") end++;
     const [keepFrom, keepTo] = [at === 0 ? at : at + AROUND, end === pairs.length ? end : end - AROUND];
     for (; at < Math.min(keepFrom, end); at++) body.append(row(pairs[at], at === first));
-    // Of two runs that are equal all over there is nothing else to look at.
+    // Equal steps are not folded if both runs are equal: there is nothing else to show.
     if (keepTo - at > 2 && (first >= 0 || pairs.length > ALL)) {
       body.append(folded(pairs.slice(at, keepTo)));
       at = keepTo;

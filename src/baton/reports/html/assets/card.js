@@ -5,15 +5,15 @@ import { wordDiff } from "./diff.js";
 import { basis, madeUp, state, stepLine } from "./tree.js";
 import { jump, scorePart } from "./verdict.js";
 
-const DIFF = 60000; // characters of two texts that are compared
+const DIFF = 60000; // most characters of two texts to compare
 
-// Draws the card. `about` has the index, leads to parts of the trace, and knows what a page adds.
+// Draws the card. `about` has the index, functions that go to parts of the trace, and the additions of the page.
 export function dispatchCard(id, about) {
   const { index } = about;
   const dispatch = index.dispatches.get(id);
-  const told = index.cards[id] || {};
+  const card = index.cards[id] || {};
   const turn = index.turnOf.get(id);
-  const about_ = [
+  const labels = [
     dispatch.kind, dispatch.mode, dispatch.to_kind, dispatch.group !== undefined && "group " + dispatch.group,
     dispatch.seconds !== undefined && duration(dispatch.seconds), dispatch.cost,
   ].filter(Boolean);
@@ -30,19 +30,19 @@ export function dispatchCard(id, about) {
       ),
       el("button", { type: "button", class: "close", "aria-label": "Close the card", onclick: () => about.close() }, "✕"),
     ),
-    el("p", { class: "about" }, about_.map((text) => el("span", {}, text)), basis(dispatch), madeUp(dispatch), el("span", {}, el("a", { href: about.page.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
+    el("p", { class: "about" }, labels.map((text) => el("span", {}, text)), basis(dispatch), madeUp(dispatch), el("span", {}, el("a", { href: about.page.address(id), class: "permalink" }, "link")), el("span", {}, jump(id, about, "in the tree"))),
     upward(dispatch, about),
     about.page.actions && about.page.actions(dispatch),
     dispatch.error && el("p", { class: "callout error", dir: "auto" }, dispatch.error),
     scores.length > 0 && row(about, "Verdicts", verdicts(scores, about)),
-    row(about, "What led to it", led(told, turn, about)),
+    row(about, "What led to it", led(card, turn, about)),
     row(about, "Asked", asked(dispatch)),
-    row(about, "Received", received(dispatch, told, about)),
-    row(about, "Tools", tools(told)),
-    row(about, "Its work", work(dispatch, told, about)),
-    row(about, "Result", result(dispatch, told, index)),
-    told.facts ? row(about, "Used again", facts(told, about)) : about.page.facts && told.runs && laterFacts(dispatch, about),
-    row(about, "Then", lines(told.after, about, told.later, "The caller did nothing after it.")),
+    row(about, "Received", received(dispatch, card, about)),
+    row(about, "Tools", tools(card)),
+    row(about, "Its work", work(dispatch, card, about)),
+    row(about, "Result", result(dispatch, card, index)),
+    card.facts ? row(about, "Used again", facts(card, about)) : about.page.facts && card.runs && laterFacts(dispatch, about),
+    row(about, "Then", lines(card.after, about, card.later, "The caller did nothing afterwards.")),
   );
 }
 
@@ -50,7 +50,7 @@ function row(about, title, ...content) {
   return el("section", { class: "card-row" }, heading(about.page.level + 1, "h4", title), el("div", {}, content));
 }
 
-// The dispatch that set the sender to work.
+// The dispatch that started the sender.
 function upward(dispatch, about) {
   const above = about.index.startedBy.get(dispatch.made_by);
   if (!above || above.id === dispatch.id) return null;
@@ -66,11 +66,11 @@ function verdicts(scores, about) {
   ];
 }
 
-function led(told, turn, about) {
+function led(card, turn, about) {
   const user = turn && turn.input
     ? el("button", { type: "button", class: "step-line", onclick: () => about.reveal(turn.id) }, el("span", { class: "label" }, "user"), line(turn.input, 200))
     : el("p", { class: "gap" }, turn && turn.input_unknown ? "The user's message is not recorded." : "No user message.");
-  return [user, told.earlier && el("p", { class: "dim" }, "… " + counted(told.earlier, "step") + " before"), lines(told.before, about)];
+  return [user, card.earlier && el("p", { class: "dim" }, "… " + counted(card.earlier, "step") + " before"), lines(card.before, about)];
 }
 
 function lines(ids, about, left, none) {
@@ -90,20 +90,20 @@ function asked(dispatch) {
   ];
 }
 
-// What the receiver really got, held against what its sender said.
-function received(dispatch, told, about) {
-  const run = (told.runs || []).map((id) => about.index.runs.get(id)).find(Boolean);
-  const said = {
+// What the receiver actually got, compared with the request of the sender.
+function received(dispatch, card, about) {
+  const run = (card.runs || []).map((id) => about.index.runs.get(id)).find(Boolean);
+  const note_ = {
     nobody: "No run was started.",
     unknown: "What the receiver got is not recorded.",
     nothing: "The receiver got no message.",
     same: "✓ Exactly what was asked.",
-  }[told.got];
-  const held = (told.held || []).map((one) => heldPart(one, about));
+  }[card.got];
+  const held = (card.held || []).map((one) => heldPart(one, about));
   return [
-    said ? el("p", { class: told.got === "unknown" ? "gap" : "dim" }, said) : run && run.input && compared(dispatch.prompt, run.input),
+    note_ ? el("p", { class: card.got === "unknown" ? "gap" : "dim" }, note_) : run && run.input && compared(dispatch.prompt, run.input),
     held.length > 0 && el("details", { class: "raw" }, el("summary", {}, "and with it: " + counted(held.length, "earlier text")), held),
-    told.held_unknown && told.got !== "unknown" && el("p", { class: "gap" }, "What else it was given is not recorded."),
+    card.held_unknown && card.got !== "unknown" && el("p", { class: "gap" }, "Its other input is not recorded."),
   ];
 }
 
@@ -123,8 +123,8 @@ function compared(prompt, input) {
   const count = (kind) => parts.filter((each) => each[0] === kind && each[1].trim()).length;
   const [lost, added] = [count("lost"), count("added")];
   const same = parts.filter((each) => each[0] === "same").reduce((sum, each) => sum + each[1].length, 0);
-  // Where next to nothing is in both, marks word by word tell nothing.
-  if (2 * same < Math.min(before.length, after.length)) return [el("p", { class: "dim" }, "Different words than were asked:"), prose(input)];
+  // If the texts have almost nothing in common, a word diff is useless.
+  if (2 * same < Math.min(before.length, after.length)) return [el("p", { class: "dim" }, "Different from what was asked:"), prose(input)];
   return [
     el("p", { class: "dim" }, lost + added ? [lost > 0 && el("span", { class: "lost-note" }, number(lost) + " lost"), lost > 0 && added > 0 && " · ", added > 0 && el("span", { class: "added-note" }, number(added) + " added")] : "The same words; only the spacing differs."),
     el("div", { class: "prose diff", dir: "auto" }, parts.map(([kind, text]) => (kind === "same" ? text : el(kind === "lost" ? "del" : "ins", { title: kind }, shown(text))))),
@@ -132,15 +132,15 @@ function compared(prompt, input) {
 }
 
 // One row for each tool: allowed, offered, used, refused.
-function tools(told) {
-  const { allowed, offered, used = [], source, used_unknown } = told.tools || {};
+function tools(card) {
+  const { allowed, offered, used = [], source, used_unknown } = card.tools || {};
   const patterns = Array.isArray(allowed) ? allowed : [];
   const names = [...new Set([...used.map((one) => one.name), ...patterns, ...(offered || [])])];
   const notes = [
     allowed === "all" && "All tools are allowed" + (source ? " (" + source + ")" : "") + ".",
-    allowed === undefined && "Which tools were allowed is not recorded.",
+    allowed === undefined && "The allowed tools are not recorded.",
     patterns.length === 0 && Array.isArray(allowed) && "No tool is allowed.",
-    offered === undefined && "Which tools it was offered is not recorded.",
+    offered === undefined && "The offered tools are not recorded.",
     used_unknown && "Its calls are not recorded in full.",
     !used.length && !used_unknown && "It used no tool.",
   ].filter(Boolean);
@@ -172,9 +172,9 @@ function tools(told) {
   ];
 }
 
-function work(dispatch, told, about) {
-  const runs = (told.runs || []).map((id) => about.index.runs.get(id)).filter(Boolean);
-  if (!runs.length) return el("p", { class: "dim" }, "Nothing was started.");
+function work(dispatch, card, about) {
+  const runs = (card.runs || []).map((id) => about.index.runs.get(id)).filter(Boolean);
+  if (!runs.length) return el("p", { class: "dim" }, "No run was started.");
   return [
     runs.slice(0, 6).map((run) => {
       const steps = run.steps || [];
@@ -196,29 +196,29 @@ function work(dispatch, told, about) {
   ];
 }
 
-function result(dispatch, told, index) {
-  const back = told.back && index.dispatches.get(told.back);
+function result(dispatch, card, index) {
+  const back = card.back && index.dispatches.get(card.back);
   const text = (back && (back.result || back.prompt)) || dispatch.result;
   if (text) return prose(text);
-  if (told.result_unknown) return el("p", { class: "gap" }, "What came back is not recorded.");
-  return el("p", { class: "dim" }, told.runs && dispatch.kind !== "delegate" ? "Control moved on; nothing had to come back." : "Nothing came back.");
+  if (card.result_unknown) return el("p", { class: "gap" }, "What came back is not recorded.");
+  return el("p", { class: "dim" }, card.runs && dispatch.kind !== "delegate" ? "Control moved on; nothing had to come back." : "Nothing came back.");
 }
 
-// A page that looks for facts when a card is open gets them into the card then.
+// For pages that load the facts only when a card is open.
 function laterFacts(dispatch, about) {
   const node = el("div", {});
-  about.page.facts(dispatch.id).then((told) => {
-    if (told && told.facts) node.replaceChildren(row(about, "Used again", facts(told, about)));
+  about.page.facts(dispatch.id).then((card) => {
+    if (card && card.facts) node.replaceChildren(row(about, "Used again", facts(card, about)));
   });
   return node;
 }
 
-// The facts of the result, each with the steps that gave it out again.
-function facts(told, about) {
-  const used = told.facts.filter((one) => one.ids);
-  const unused = told.facts.filter((one) => !one.ids);
+// The facts of the result, each with the steps that used it again.
+function facts(card, about) {
+  const used = card.facts.filter((one) => one.ids);
+  const unused = card.facts.filter((one) => !one.ids);
   return [
-    el("p", { class: "dim" }, number(used.length) + " of " + number(told.facts.length) + (told.more_facts ? "+" : "") + (told.facts.length === 1 ? " fact" : " facts") + " new to the caller came up again" + (used.some((one) => one.own) ? "; those marked * were also returned by its own tool calls" : "")),
+    el("p", { class: "dim" }, number(used.length) + " of " + number(card.facts.length) + (card.more_facts ? "+" : "") + (card.facts.length === 1 ? " fact" : " facts") + " new to the caller were used again" + (used.some((one) => one.own) ? "; those marked * were also returned by its own tool calls" : "")),
     used.length > 0 && el("ul", { class: "facts" }, used.map((one) =>
       el("li", {}, el("b", { dir: "auto" }, one.text + (one.own ? " *" : "")), " ", one.ids.slice(0, 3).map((id) => jump(id, about, where(about.index, id))), one.ids.length > 3 && el("span", { class: "dim" }, "+" + (one.ids.length - 3))))),
     unused.length > 0 && el("p", { class: "facts unused" }, el("span", { class: "label" }, "not used again"), unused.map((one) => el("span", { class: "fact", dir: "auto" }, one.text))),

@@ -4,8 +4,8 @@ import { el, fill, pill, score, sentence } from "./dom.js";
 import { RunView } from "./run.js";
 import { scorePart } from "./verdict.js";
 
-// `alike` are the repeats of the case of which the same is said, this one among them. Returns the
-// view of its run, if there is one.
+// `alike` are the repeats of the case with the same result, including this one. Returns the view of
+// its run, if it has one.
 export function showCase(view, row, alike, names, repeats) {
   const status = names.statuses[row.status];
   const drawn = view.trace ? new RunView(view.trace, view.scores, { address: (id) => "#case" + row.number + "/" + id }) : null;

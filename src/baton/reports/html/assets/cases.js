@@ -1,4 +1,4 @@
-// The list of cases: filters, search, order; a part of it is drawn at a time.
+// The list of cases: filters, search, order. It is drawn in chunks.
 
 import { MARKS, agent, el, fill, mark, number, seconds, shown } from "./dom.js";
 
@@ -13,9 +13,9 @@ const ORDERS = {
 let RANK = [];
 
 export class CaseList {
-  // `page.drawn` is told the rows that are drawn, `page.searched` that somebody searches: a server
-  // brings the words of a case (`tell`) only then. Where rows are missing (`extend` brings them),
-  // `page.counts` are the numbers of all rows by status. What the list starts with may be drawn already.
+  // `page.drawn` is called with the rows that are drawn, `page.searched` when the user searches: pages
+  // of a server load the texts of cases (`tell`) only then. If rows are missing (`extend` adds them),
+  // `page.counts` has the numbers of all rows by status. The first rows may be drawn already.
   constructor(rows, names, repeats, page = {}) {
     this.rows = rows;
     this.page = page;
@@ -39,11 +39,11 @@ export class CaseList {
     if (!this.isDrawn()) this.redraw();
   }
 
-  // Returns whether the list has its first rows already, and goes on after them then.
+  // Returns whether the page already has the first rows; drawing then continues after them.
   isDrawn() {
-    const there = [...this.list.querySelectorAll(".row")].map((row) => Number(row.dataset.number));
-    if (!there.length || !there.every((number_, place) => this.matching[place]?.number === number_)) return false;
-    this.drawn = there.length;
+    const numbers = [...this.list.querySelectorAll(".row")].map((row) => Number(row.dataset.number));
+    if (!numbers.length || !numbers.every((number_, place) => this.matching[place]?.number === number_)) return false;
+    this.drawn = numbers.length;
     this.more.hidden = this.drawn >= this.matching.length;
     return true;
   }
@@ -54,7 +54,7 @@ export class CaseList {
     this.index(row);
   }
 
-  // Takes all rows where some were missing, and returns them; those that were there stay.
+  // Adds the missing rows and returns all; rows that exist are kept.
   extend(rows) {
     rows.forEach((row, index) => {
       if (index in this.rows) rows[index] = this.rows[index];
@@ -66,22 +66,22 @@ export class CaseList {
     this.agent.replaceWith((this.agent = this.agents()));
     this.agent.value = chosen;
     this.match();
-    // Mostly the list goes on where it ended: what somebody looks at is not drawn again.
+    // Usually the list only gets longer: visible rows are not drawn again.
     const same = this.repeats === 1 && seen.length > 0 && seen.every((row, place) => this.matching[place] === row);
     if (same) this.more.hidden = this.drawn >= this.matching.length;
     else this.redraw();
     return rows;
   }
 
-  // Puts together what is searched for.
+  // Collects the text that is searched.
   index(row) {
     row.text = [row.id, row.reason, row.input, ...row.tags.map((tag) => this.names.tags[tag])].join("\n").toLowerCase();
   }
 
-  // Takes the words of a case that came later, and shows them.
+  // Sets the texts of a case, which are loaded later, and shows them.
   tell(number_, input, reason) {
     const row = this.rows[number_];
-    Object.assign(row, { input, reason, told: true });
+    Object.assign(row, { input, reason, hasTexts: true });
     this.index(row);
     const why = this.list.querySelector('[data-number="' + number_ + '"] .why');
     if (why) why.textContent = shown(this.why(row));
@@ -120,7 +120,7 @@ export class CaseList {
     this.order = select("order", null, Object.keys(ORDERS), changed);
     this.count = el("span", { class: "count", role: "status" });
     this.routing = el("button", { type: "button", class: "chip on", hidden: true, onclick: () => this.choose({}) });
-    const before = document.getElementById("search"); // somebody may be typing already
+    const before = document.getElementById("search"); // the user may already be typing
     if (before) this.search.value = before.value;
     const typing = before !== null && before === document.activeElement;
     fill(
@@ -142,7 +142,7 @@ export class CaseList {
     this.apply();
   }
 
-  // Sets the filters anew, as the summary asks for.
+  // Replaces the filters by a choice in the summary.
   choose({ evaluator = "", routing = null }) {
     this.filter = { statuses: new Set(), routing };
     this.search.value = "";
@@ -163,7 +163,7 @@ export class CaseList {
     this.draw();
   }
 
-  // Finds the rows that meet the filters, in their order.
+  // Finds the rows that match the filters, in the chosen order.
   match() {
     const words = this.search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const evaluator = this.names.evaluators.indexOf(this.evaluator.value);
@@ -188,7 +188,7 @@ export class CaseList {
     this.fold();
   }
 
-  // Keeps one row of the repeats of a case of which the same is said.
+  // Keeps one row for all repeats of a case with the same result.
   fold() {
     this.alike = new Map();
     for (const row of this.matching) {
@@ -198,7 +198,7 @@ export class CaseList {
     this.matching = [...this.alike.values()].map((rows) => rows[0]);
   }
 
-  // Returns the place in the list where a row is shown, maybe together with others.
+  // Returns the position of a row in the list; repeats with the same result share one.
   placeOf(number_) {
     const { first } = this.rows[number_] ?? {};
     return this.matching.findIndex((row) => row.first === first);
@@ -265,7 +265,7 @@ export class CaseList {
     return row.agents.map((one) => this.names.agents[one]).join(" → ");
   }
 
-  // Marks a row as the chosen one; draws up to it where it matches.
+  // Marks a row as selected; draws the list up to it if it matches.
   mark(number_) {
     this.current = number_;
     const place = this.placeOf(number_);
@@ -274,13 +274,13 @@ export class CaseList {
     const link = this.list.querySelector('[data-number="' + this.matching[place]?.number + '"]');
     if (link) {
       link.setAttribute("aria-current", "true");
-      // In a frame, as the page is laid out there anyway.
+      // In an animation frame, because the page is laid out there anyway.
       requestAnimationFrame(() => showWithin(document.getElementById("left"), link));
     }
     return link;
   }
 
-  // Returns the number of the case that is `step` places on in the list.
+  // Returns the number of the case `step` places further in the list.
   beside(step) {
     const place = this.placeOf(this.current);
     const next = place < 0 ? 0 : Math.min(Math.max(place + step, 0), this.matching.length - 1);
@@ -288,7 +288,7 @@ export class CaseList {
   }
 }
 
-// Scrolls a pane so that one of its parts is seen; the page stays where it is.
+// Scrolls a pane until a part of it is visible; the page does not move.
 function showWithin(pane, part) {
   const [outer, inner] = [pane.getBoundingClientRect(), part.getBoundingClientRect()];
   if (inner.top < outer.top) pane.scrollTop -= outer.top - inner.top + 8;

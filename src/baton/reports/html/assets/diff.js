@@ -1,8 +1,8 @@
-// What two texts have in common, and what was lost and added between them, word by word.
+// A word-by-word diff of two texts.
 
-const MOST = 4e6; // pairs of words that are compared; texts that differ more are shown whole
+const MOST = 4e6; // most pairs of words to compare; texts that differ more are shown whole
 
-// Returns parts in order: [kind, text], of which kind is "same", "lost" or "added".
+// Returns parts in order as [kind, text]; the kind is "same", "lost" or "added".
 export function wordDiff(before, after) {
   const [a, b] = [words(before), words(after)];
   let [from, left, right] = [0, a.length, b.length];
@@ -15,7 +15,7 @@ export function wordDiff(before, after) {
   return lostFirst(parts).map(([kind, list]) => [kind, list.join("")]);
 }
 
-// Between words that both have, what was lost stands before what was added: that reads as a change.
+// Between common words, puts lost words before added ones: that reads as a change.
 function lostFirst(parts) {
   const sorted = [];
   let held = [];
@@ -31,7 +31,7 @@ function lostFirst(parts) {
   return sorted;
 }
 
-// Words with the blanks before them.
+// Words with the whitespace before them.
 function words(text) {
   return text.match(/\s*[\p{L}\p{N}_]+|\s*[^\s\p{L}\p{N}_]|\s+/gu) || [];
 }
@@ -43,7 +43,7 @@ function put(parts, kind, list) {
   else parts.push([kind, [...list]]);
 }
 
-// The longest row of words that both have, by the usual table.
+// The longest common subsequence of words, by the usual table.
 function middle(a, b) {
   if (a.length * b.length > MOST) return [["lost", a], ["added", b]];
   const width = b.length + 1;

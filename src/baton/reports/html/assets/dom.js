@@ -1,4 +1,4 @@
-// The one way into the page: every text becomes a text node, and what is invisible is shown.
+// The only way to write to the page: every text becomes a text node, with invisible characters made visible.
 
 import { INVISIBLE_RANGES } from "./invisible.js";
 
@@ -14,7 +14,7 @@ export function shown(text) {
   });
 }
 
-// Makes an element. `about` are properties and attributes; children are nodes, texts or nothing.
+// Creates an element. `about` has properties and attributes; children are nodes, texts or nothing.
 export function el(tag, about, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(about || {})) {
@@ -49,17 +49,17 @@ export function pill(status) {
   return el("span", { class: "pill " + status }, MARKS[status] ? MARKS[status] + " " + status : status);
 }
 
-// Counts are most of them: a format of the browser's takes milliseconds to make.
+// Most numbers are counts: creating a formatter takes milliseconds.
 export function number(value) {
   return Number.isInteger(value) && Math.abs(value) < 1e15 ? String(value).replace(/\B(?=(\d{3})+$)/g, ",") : value.toLocaleString("en-US");
 }
 
-// A heading of a level; how it looks is up to its class.
+// A heading of a level; its class defines its look.
 export function heading(level, looks, ...text) {
   return el("h" + level, { class: looks }, text);
 }
 
-// A table that scrolls within itself where it is wider than its place, also by keys.
+// A table that scrolls sideways if it is too wide, also by keyboard.
 export function scrolled(label, table) {
   return el("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": label }, table);
 }
@@ -75,15 +75,15 @@ export function seconds(value) {
   return (value >= 100 ? value.toFixed(0) : value >= 0.995 ? value.toFixed(1) : value.toFixed(2)) + " s";
 }
 
-// A share in per cent that reads 100 % only where it is all, and 0 % only where it is none.
+// A percentage that is 100 % only for all, and 0 % only for none.
 export function percent(part, whole) {
   if (!whole) return "–";
   const share = (100 * part) / whole;
-  const told = part < whole ? Math.min(99, Math.round(share)) : 100;
-  return (part > 0 ? Math.max(1, told) : told) + " %";
+  const rounded = part < whole ? Math.min(99, Math.round(share)) : 100;
+  return (part > 0 ? Math.max(1, rounded) : rounded) + " %";
 }
 
-// Seconds as short as they can be read: 0.02 s, 4.1 s, 3 min 20 s, 2 h 5 min.
+// Seconds as a short text: 0.02 s, 4.1 s, 3 min 20 s, 2 h 5 min.
 export function duration(value) {
   if (value === null || value === undefined) return "";
   if (value < 0.01) return "0 s";
@@ -96,7 +96,7 @@ export function score(value) {
   return value >= 0 && value < 1 ? Math.min(0.99, value).toFixed(2) : String(Math.round(value * 100) / 100);
 }
 
-// Every agent has a colour of its own, the same in all places, and far from green and red.
+// Each agent has its own color, the same everywhere, and different from green and red.
 export const HUES = new Map();
 
 const WHEEL = [222, 34, 285, 188, 322, 58, 252, 172, 304, 205];
@@ -109,19 +109,19 @@ export function hue(name) {
   return HUES.get(name);
 }
 
-// Gives an agent the colour that it has on other pages.
+// Gives an agent the color that it has on other pages.
 export function setHue(name, place) {
   HUES.set(name, WHEEL[place % WHEEL.length]);
 }
 
 export function agent(name) {
-  if (name === null || name === undefined) return el("span", { class: "agent nobody" }, "nobody");
+  if (name === null || name === undefined) return el("span", { class: "agent nobody" }, "no agent");
   const node = el("span", { class: "agent", dir: "auto" }, name);
   node.style.setProperty("--hue", hue(name));
   return node;
 }
 
-// A sentence of ours: what stands in backticks is a name, often of an agent.
+// A sentence by Baton: text in backticks is a name, often of an agent.
 export function sentence(text) {
   return String(text).split(/`([^`\n]+)`/).map((part, place) => {
     if (place % 2 === 0) return part;
@@ -129,10 +129,10 @@ export function sentence(text) {
   });
 }
 
-// What a page that has more than this one text at hand fetches the rest of a text with.
+// Pages of a server set `fetch`, which loads the rest of a truncated text.
 export const REST = { fetch: null };
 
-// A text that a page cut is an object: its beginning, how many characters more, and where it is.
+// A truncated text is an object: its beginning, the number of missing characters, and where the text is.
 export function textOf(value) {
   return typeof value === "object" && value !== null ? value.text : String(value ?? "");
 }
@@ -143,7 +143,7 @@ export function line(value, most = 140) {
   return text.length > most || (value && value.more) ? text.slice(0, most - 1) + "…" : text;
 }
 
-// A text of any length; what is long opens with a button, what was cut is fetched.
+// A text of any length; a long one has a button that expands it, a truncated one is fetched.
 export function prose(value, name) {
   const text = textOf(value);
   const body = el("div", { class: "prose " + (name || ""), dir: "auto" }, text);
@@ -171,15 +171,15 @@ export function prose(value, name) {
   return el("div", {}, body, note, more);
 }
 
-// A bar with a part for each status. What is there is seen, also one case of a thousand.
+// A bar with a part for each status. Every part is visible, even one case of a thousand.
 export function bar(counts) {
   const node = drawing("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
   const all = Object.keys(MARKS).reduce((sum, status) => sum + counts[status], 0);
-  const there = ["passed", "failed", "error", "skipped"].filter((status) => counts[status]);
-  const shares = there.map((status) => Math.max(counts[status] / all, 0.012));
+  const present = ["passed", "failed", "error", "skipped"].filter((status) => counts[status]);
+  const shares = present.map((status) => Math.max(counts[status] / all, 0.012));
   const scale = shares.reduce((sum, share) => sum + share, 0);
   let at = 0;
-  there.forEach((status, place) => {
+  present.forEach((status, place) => {
     const width = (100 * shares[place]) / scale;
     node.append(drawing("rect", { class: status, x: at.toFixed(2), width: width.toFixed(2), height: 8 }));
     at += width;

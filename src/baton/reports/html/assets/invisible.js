@@ -1,4 +1,4 @@
-// First and last of each range of characters that nobody sees: those of baton.model.visible.
+// First and last of each range of invisible characters, as in baton.model.visible.
 
 export const INVISIBLE_RANGES = [
   ["0", "8"], ["e", "1b"], ["1f", "1f"], ["7f", "84"], ["86", "9f"], ["ad", "ad"], ["34f", "34f"],

@@ -47,7 +47,7 @@ export class Lanes {
     this.scroll.scrollLeft = (before * ZOOMS[this.zoom]) / was - this.scroll.clientWidth / 2;
   }
 
-  // Draws for the width that there is now.
+  // Draws for the current width.
   draw() {
     const width = Math.max(280, this.scroll.clientWidth - 2) * ZOOMS[this.zoom];
     const axis = new Axis(this.bars, width - 24);
@@ -103,7 +103,7 @@ export class Lanes {
     action();
   }
 
-  // All calls are two paths: one of those that went well, one of those that did not.
+  // All calls are drawn as two paths: successful ones and failed ones.
   ticks(axis, at) {
     const paths = { fine: "", bad: "" };
     for (const bar of this.bars.runs) {
@@ -143,7 +143,7 @@ export class Lanes {
   }
 }
 
-// Finds from when to when each run was at work; by the order of steps where times are missing.
+// Finds when each run started and ended; by the order of steps if times are missing.
 function placed(index) {
   const order = new Map(index.order.map((id, at) => [id, at]));
   const runs = [...index.runs.values()];
@@ -179,7 +179,7 @@ function timesOf(index, run) {
   return [from, end];
 }
 
-// All steps of a run and of what it delegated to, by their numbers.
+// First and last number of the steps of a run and of the runs it delegated to.
 function ordered(run, order) {
   const own = (run.steps || []).map((step) => order.get(step.id));
   const below = (run.steps || []).filter((step) => step.run).map((step) => ordered(step.run, order)[1]);
@@ -187,7 +187,7 @@ function ordered(run, order) {
   return all.length ? [Math.min(...all), Math.max(...all) + 0.8] : [0, 0.8];
 }
 
-// Gives each run a row of its agent's lane in which no other is at work at that time.
+// Gives each run a row in its agent's lane, so that no two overlap.
 function stacked(bars) {
   const lanes = new Map();
   for (const bar of [...bars].sort((a, b) => a.from - b.from || b.to - a.to)) {
@@ -203,7 +203,7 @@ function stacked(bars) {
   return lanes;
 }
 
-// Time to px. Pauses in which nobody works take little room.
+// Maps time to px. Idle pauses are shortened.
 class Axis {
   constructor(bars, width) {
     this.timed = bars.timed;

@@ -20,7 +20,7 @@ async function unpack(block) {
   return BLOCKS.get(block);
 }
 
-// Opens a case, and in it the card of a dispatch where one is named.
+// Opens a case, and the card of a dispatch if one is named.
 async function open(number_, part) {
   const row = DATA.rows[number_];
   if (!row) return;
@@ -34,14 +34,14 @@ async function open(number_, part) {
 }
 
 function follow() {
-  const found = /^#case(\d+)(?:\/(.+))?$/.exec(location.hash);
-  if (!found) return;
-  const part = found[2] && decodeURIComponent(found[2]);
-  if (part && SHOWN.drawn && LIST.current === Number(found[1])) SHOWN.drawn.show(part);
-  else open(Number(found[1]), part).then(() => narrow() && document.getElementById("view").scrollIntoView());
+  const match = /^#case(\d+)(?:\/(.+))?$/.exec(location.hash);
+  if (!match) return;
+  const part = match[2] && decodeURIComponent(match[2]);
+  if (part && SHOWN.drawn && LIST.current === Number(match[1])) SHOWN.drawn.show(part);
+  else open(Number(match[1]), part).then(() => narrow() && document.getElementById("view").scrollIntoView());
 }
 
-// Tells whether the view of a case stands below the list, not beside it.
+// Returns whether the view of a case is below the list, not beside it.
 function narrow() {
   return innerWidth <= 900;
 }

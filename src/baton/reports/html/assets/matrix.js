@@ -1,10 +1,10 @@
-// Which agents were expected, and where the work went.
+// The routing matrix: expected agents, and where the work went.
 
 import { agent, el, number, percent } from "./dom.js";
 
-const MATRIX = 24; // agents that a matrix shows
+const MATRIX = 24; // most agents in a matrix
 
-// Draws the matrix with its measures; a cell has its place in `routing.matrix`.
+// Draws the matrix with recall and precision; each cell has its index in `routing.matrix`.
 export function routingMatrix(routing) {
   const [agents, left] = chosenAgents(routing);
   const names = agents.map((one) => one.agent);
@@ -19,15 +19,15 @@ export function routingMatrix(routing) {
       {
         type: "button",
         class: "cell " + (expected === actual ? "right" : "wrong") + " heat-" + Math.ceil(10 * Math.sqrt(count / most)),
-        title: "expected " + (expected || "nobody") + ", went to " + (actual || "nobody"),
+        title: "expected " + (expected || "no agent") + ", went to " + (actual || "no agent"),
         "data-cell": place,
       },
       number(count),
     );
     return el("td", {}, button);
   };
-  const nobody = (side) => routing.matrix.some((one) => one[side] === null);
-  const columns = nobody("actual") ? [...names, null] : names;
+  const hasNone = (side) => routing.matrix.some((one) => one[side] === null);
+  const columns = hasNone("actual") ? [...names, null] : names;
   const body = agents.map((one) =>
     el(
       "tr",
@@ -51,7 +51,7 @@ export function routingMatrix(routing) {
     el(
       "div",
       { class: "scroll" },
-      el("table", { class: names.length > 12 ? "matrix many" : "matrix" }, el("thead", {}, head), el("tbody", {}, body, nobody("expected") && unexpected)),
+      el("table", { class: names.length > 12 ? "matrix many" : "matrix" }, el("thead", {}, head), el("tbody", {}, body, hasNone("expected") && unexpected)),
     ),
     left > 0 && el("p", { class: "dim" }, "and " + left + " more agents; the JSON report has them all"),
   ];
@@ -62,7 +62,7 @@ function ratio(value, right, all) {
   return el("td", { class: "figure", title: right + " of " + all }, text);
 }
 
-// Of many agents those with most mistakes are shown, then those with most work.
+// Of many agents, shows those with the most mistakes, then those with the most work.
 function chosenAgents(routing) {
   const faults = new Map();
   for (const { expected, actual, count } of routing.matrix) {

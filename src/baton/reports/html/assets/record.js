@@ -1,6 +1,6 @@
-// A trace as it is drawn, by ids: runs, steps, dispatches, and what verdicts say of each.
+// An index of a trace by ids: runs, steps, dispatches, and their verdicts.
 
-// Goes over a trace once. `scores` are those of the case or conversation.
+// Builds the index in one pass. `scores` are those of the case or conversation.
 export function indexTrace(trace, scores = []) {
   const index = {
     trace, scores, cards: trace.cards || {},
@@ -29,7 +29,7 @@ function addRun(index, run, turn) {
   index.runs.set(run.id, run);
   index.turnOf.set(run.id, turn);
   for (const one of run.arrivals || []) addDispatch(index, one, turn);
-  if (run.steps) run.steps = run.steps.flatMap((step) => (step.type === "calls" ? each(step) : [step]));
+  if (run.steps) run.steps = run.steps.flatMap((step) => (step.type === "calls" ? separateCalls(step) : [step]));
   for (const step of run.steps || []) {
     if (step.type === "call" || step.cut) complete(step);
     index.steps.set(step.id, step);
@@ -40,8 +40,8 @@ function addRun(index, run, turn) {
   for (const one of run.runs || []) addRun(index, one, turn);
 }
 
-// Calls in a row come field by field, as that is shorter.
-function each({ ids, name, at, took }) {
+// Consecutive calls are stored as one list per field, which is shorter.
+function separateCalls({ ids, name, at, took }) {
   return ids.map((id, place) => ({
     id, name: Array.isArray(name) ? name[place] : name, cut: true,
     at: at[place] === null ? undefined : at[place] / 1000,
@@ -49,7 +49,7 @@ function each({ ids, name, at, took }) {
   }));
 }
 
-// A call went well where nothing else is said; the texts of one that is cut are loaded when asked for.
+// A call without a status succeeded; the texts of a truncated call are loaded on demand.
 function complete(call) {
   call.type = "call";
   call.status ??= "ok";
@@ -67,12 +67,12 @@ function addDispatch(index, dispatch, turn) {
   index.groups.set(key, (index.groups.get(key) || 0) + 1);
 }
 
-// What dispatches that were issued together have in common.
+// The key that dispatches issued together share.
 export function groupKey(dispatch, turn) {
   return [turn.id, dispatch.group, dispatch.sender, dispatch.mode].join("\n");
 }
 
-// Tells whether an id of evidence is in the trace.
+// Returns whether an id of evidence is in the trace.
 export function isPlaced(index, id) {
   return index.steps.has(id) || index.runs.has(id) || index.dispatches.has(id) || index.turns.has(id) ||
     callOf(index, id) !== null;

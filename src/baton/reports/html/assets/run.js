@@ -1,4 +1,4 @@
-// A run as a whole: in short, then the tree or the lanes, and beside them the card of a dispatch.
+// The view of a run: a summary, then the tree or the lanes, and beside them the card of a dispatch.
 
 import { dispatchCard } from "./card.js";
 import { el } from "./dom.js";
@@ -8,9 +8,9 @@ import { shortPart } from "./short.js";
 import { Tree } from "./tree.js";
 import { scorePart } from "./verdict.js";
 
-// Draws a trace. `page` says what is around it: the `level` of its headings,
-// and `address`, which gives the link to a part. It may have the rest of a `card`
-// and its `facts`, add `actions` to it and `notes` to a step, and hear what is `opened`.
+// Draws a trace. `page` has the `level` of its headings, and `address`, which returns
+// the link to a part. Optional functions: `card` and `facts` load the rest of a card,
+// `actions` adds to a card, `notes` to a step, and `opened` is called with an opened card.
 export class RunView {
   constructor(trace, scores, page) {
     this.index = indexTrace(trace, scores);
@@ -35,7 +35,7 @@ export class RunView {
       "div",
       { class: "run-view" },
       shortPart(trace, about),
-      el("div", { class: "tabs", role: "group", "aria-label": "How it is drawn" }, this.tabs),
+      el("div", { class: "tabs", role: "group", "aria-label": "View" }, this.tabs),
       el("div", { class: "run-panes" }, this.main, this.aside),
     );
   }
@@ -96,7 +96,7 @@ export class RunView {
     this.tree.reveal(id);
   }
 
-  // Shows a verdict where all of them are.
+  // Shows a verdict in the list of all verdicts.
   verdict(place) {
     const node = this.verdicts[place];
     node.open = true;
@@ -105,7 +105,7 @@ export class RunView {
     requestAnimationFrame(() => node.classList.add("flash"));
   }
 
-  // Opens the card of the next dispatch, or of the one before.
+  // Opens the card of the next or the previous dispatch.
   beside(step) {
     const ids = [...this.index.dispatches.keys()].filter((id) => this.index.cards[id]);
     if (!ids.length) return;

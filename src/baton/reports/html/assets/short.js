@@ -1,4 +1,4 @@
-// A run in short: who worked, who handed to whom and why, loops, the branch that failed, what it cost.
+// The summary of a run: who worked, who handed work to whom and why, loops, the branch that failed, cost.
 
 import { agent, duration, el, heading, number, scrolled, sentence } from "./dom.js";
 import { jump } from "./verdict.js";
@@ -18,7 +18,7 @@ export function shortPart(trace, about) {
     el(
       "div",
       { class: "short-parts" },
-      edges.length > 0 && part(about, "Who handed to whom", folded("Who handed to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
+      edges.length > 0 && part(about, "Who handed work to whom", folded("Who handed work to whom", edges.map((one) => edgeRow(one, about)), ["", "", "", "times", "first asked for"])),
       part(about, edges.length || agents.length > 1 ? "Agents" : "One agent, no dispatch", folded("Agents", agents.map(agentRow), ["", "runs", "tool calls", "tokens in + out"])),
       short.branches && part(about, "Cost of the branches", branches(short.branches, about)),
     ),
@@ -29,7 +29,7 @@ function part(about, title, node) {
   return el("div", { class: "short-part" }, heading(about.page.level + 1, "h5", title), node);
 }
 
-// A table of which the first rows are shown.
+// A table that shows only its first rows at first.
 function folded(label, rows, titles) {
   const body = el("tbody", {}, rows.slice(0, ROWS));
   const heads = titles.map((title) => (title ? el("th", { scope: "col" }, title) : el("td", {})));
@@ -81,7 +81,7 @@ function loopPart(one, about) {
   return el("p", { class: "callout error", dir: "auto" }, el("b", {}, "Loop: "), sentence(one.says), " ", (one.ids || []).slice(1, 2).map((id) => jump(id, about, "show")));
 }
 
-// Of many branches those that went to one agent are one row.
+// Merges the branches of each receiver into one row.
 function byAgent(rows) {
   const sums = new Map();
   for (const one of rows) {

@@ -1,28 +1,28 @@
-// What holds for the whole evaluation.
+// The summary of an evaluation.
 
 import { bar, el, fill, number, percent, pill, seconds, sentence } from "./dom.js";
 import { routingMatrix } from "./matrix.js";
 
-export function showHead(told) {
-  const all = Object.values(told.cases).reduce((a, b) => a + b, 0);
+export function showHead(summary) {
+  const all = Object.values(summary.cases).reduce((a, b) => a + b, 0);
   const about = [
-    told.started && told.started.slice(0, 16).replace("T", " ") + " UTC",
-    told.seconds >= 0.01 && "took " + seconds(told.seconds),
-    told.dataset.length && several(told.dataset),
-    told.traces.length && "traces of " + several(told.traces),
-    told.version && "Baton " + told.version,
+    summary.started && summary.started.slice(0, 16).replace("T", " ") + " UTC",
+    summary.seconds >= 0.01 && "took " + seconds(summary.seconds),
+    summary.dataset.length && several(summary.dataset),
+    summary.traces.length && "traces of " + several(summary.traces),
+    summary.version && "Baton " + summary.version,
   ].filter(Boolean);
   fill(
     document.getElementById("head"),
     el(
       "div",
       { class: "title" },
-      el("h1", { dir: "auto" }, told.name),
-      pill(told.status),
+      el("h1", { dir: "auto" }, summary.name),
+      pill(summary.status),
       el("span", { class: "grow" }),
       el("button", { id: "theme", type: "button", onclick: turnTheme, title: "Dark or light" }, "◐"),
     ),
-    el("p", { class: "verdict" }, verdict(told.cases, all, told.repeats)),
+    el("p", { class: "verdict" }, verdict(summary.cases, all, summary.repeats)),
     el("p", { class: "about" }, about.map((text) => el("span", { dir: "auto" }, text))),
   );
 }
@@ -48,8 +48,8 @@ function turnTheme() {
   root.dataset.theme = dark ? "light" : "dark";
 }
 
-export function showSummary(told, choose) {
-  chooses(told, choose);
+export function showSummary(summary, choose) {
+  chooses(summary, choose);
   const callouts = [
     ...told.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
     ...told.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
@@ -61,22 +61,22 @@ export function showSummary(told, choose) {
     el(
       "div",
       { class: "cards" },
-      el("div", { class: "column" }, evaluatorsCard(told), spentCard(told.spent)),
-      routingCard(told.routing),
+      el("div", { class: "column" }, evaluatorsCard(summary), spentCard(summary.spent)),
+      routingCard(summary.routing),
     ),
   );
 }
 
-// Tells `choose` which cases are asked for in the summary that is drawn.
-export function chooses(told, choose) {
+// Calls `choose` with the cases that the user clicks in the summary.
+export function chooses(summary, choose) {
   document.getElementById("summary").onclick = (event) => {
     const button = event.target.closest("[data-cell], [data-evaluator], [data-all]");
     if (!button) return;
     const { cell, evaluator } = button.dataset;
     if (cell !== undefined) {
-      const { expected, actual } = told.routing.matrix[Number(cell)];
+      const { expected, actual } = summary.routing.matrix[Number(cell)];
       choose({ routing: [expected, actual] });
-    } else choose(evaluator === undefined ? {} : { evaluator: told.evaluators[Number(evaluator)].name });
+    } else choose(evaluator === undefined ? {} : { evaluator: summary.evaluators[Number(evaluator)].name });
   };
 }
 
@@ -84,9 +84,9 @@ function card(title, name, ...children) {
   return el("section", { class: "card " + name }, el("h2", {}, title), children);
 }
 
-function evaluatorsCard(told) {
-  const rows = told.evaluators.map((one, place) => counted(one.name, one, { "data-evaluator": place }));
-  rows.push(counted("all cases", told.cases, { "data-all": "" }, "total"));
+function evaluatorsCard(summary) {
+  const rows = summary.evaluators.map((one, place) => counted(one.name, one, { "data-evaluator": place }));
+  rows.push(counted("all cases", summary.cases, { "data-all": "" }, "total"));
   const titles = ["", "", "pass rate", "passed", "failed", "error", "skipped"];
   return card(
     "Evaluators",
@@ -135,5 +135,5 @@ function spentCard(spent) {
       el("dd", {}, el("b", {}, sum), mean && el("span", {}, mean + " a case" + rest.replace(/ of (.*) cases/, " ($1)"))),
     );
   });
-  return card("What it took", "spent", el("dl", {}, tiles));
+  return card("Usage", "spent", el("dl", {}, tiles));
 }

@@ -1,12 +1,12 @@
-// What happened: turns, runs below the dispatches that started them, and their steps.
+// The tree of a trace: turns, runs below the dispatches that started them, and their steps.
 
 import { add, agent, duration, el, heading, hue, line, prose, textOf } from "./dom.js";
 import { BAD, callOf, groupKey } from "./record.js";
 
-const AT_ONCE = 80; // steps that are drawn before the page is shown
-const SLICE = 12; // ms that drawing the others takes before the page may answer again
+const AT_ONCE = 80; // steps to draw before the page is shown
+const SLICE = 12; // ms to draw the others before the page can respond again
 
-// Draws the tree of a trace. What is long is drawn a part at a time: `whole` is kept with the rest.
+// Draws the tree of a trace. A long one is drawn in parts: `work` draws the rest.
 export class Tree {
   constructor(index, about) {
     this.index = index;
@@ -15,7 +15,7 @@ export class Tree {
     this.node = el("div", { class: "tree" });
     this.work = this.turns();
     for (let steps = 0; steps < AT_ONCE && !this.work.next().done; steps++);
-    // The rest begins after a frame: timers alone may run for long before the page is painted.
+    // The rest starts after a frame: timers alone may run long before the page is painted.
     requestAnimationFrame(() => this.later());
   }
 
@@ -28,13 +28,13 @@ export class Tree {
     });
   }
 
-  // Draws all that is left.
+  // Draws the rest.
   finish() {
     while (!this.work.next().done);
     this.done = true;
   }
 
-  // Opens what a part is in, and shows it.
+  // Opens everything around a part, and scrolls to it.
   reveal(id) {
     if (!this.places.has(id)) this.finish();
     const target = this.places.get(id);
@@ -55,7 +55,7 @@ export class Tree {
     return node;
   }
 
-  // A generator goes on one step at a time, in the order of the page.
+  // Generators that draw one step at a time, in the order of the page.
   *turns() {
     const { trace } = this.index;
     const turns = trace.turns || [];
@@ -102,7 +102,7 @@ export class Tree {
     into.append(this.place(node, run.id));
     this.append(steps, this.marks(run.id));
     for (const one of run.arrivals || []) steps.append(this.arrival(one));
-    if (run.input) steps.append(labelled("was given", prose(run.input)));
+    if (run.input) steps.append(labelled("input", prose(run.input)));
     let group = null;
     for (const step of run.steps || []) {
       group = this.together(step, turn, steps, group);
@@ -221,12 +221,12 @@ export class Tree {
     return this.place(node, step.id);
   }
 
-  // Marks stand below a summary: a button within one could not be told from it by keys.
+  // Marks are below a summary: a button inside it could not be used by keyboard.
   append(node, marks) {
     return marks ? add(node, el("p", { class: "marks" }, marks)) : node;
   }
 
-  // The verdicts that a step proves, or that are about it: those that failed, with their names.
+  // The failed verdicts that are about a step or cite it, by name.
   marks(id) {
     const places = this.index.verdicts.get(id) || [];
     const notes = this.about.page.notes && this.about.page.notes(id);
@@ -256,7 +256,7 @@ export function stepLine(index, id) {
   return [el("span", { class: "arrow" }, "↩ "), agent(answered && answered.to), " ", line((answered && answered.result) || "nothing")];
 }
 
-// Says that a stand-in answered, and which: no such answer is taken for a real one.
+// Notes that a stand-in answered, and which, so that its answer is not mistaken for a real one.
 export function madeUp(one) {
   return one.stand_in && el("span", { class: "dim", dir: "auto" }, "answered by a stand-in (" + one.stand_in + ")");
 }
@@ -265,7 +265,7 @@ function bubble(kind, text) {
   return el("div", { class: "bubble " + kind }, el("span", { class: "label" }, kind), prose(text));
 }
 
-// Arguments as a call would be written; what is no whole object stays as it is.
+// Arguments in the form of a call; text that is not a complete object stays unchanged.
 function written(text) {
   try {
     const value = JSON.parse(text);

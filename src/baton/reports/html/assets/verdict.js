@@ -3,7 +3,7 @@
 import { agent, el, mark, number, prose, score, sentence, textOf } from "./dom.js";
 import { isPlaced } from "./record.js";
 
-// Draws a score; `about` has the index of the trace, and leads to its parts.
+// Draws a score; `about` has the index of the trace, and functions that go to its parts.
 export function scorePart(one, about) {
   const loud = one.status === "failed" || one.status === "error";
   const value = one.value === null || one.value === undefined ? null : score(one.value);
@@ -17,7 +17,7 @@ export function scorePart(one, about) {
       mark(one.status),
       el("span", { class: "name", dir: "auto" }, one.evaluator),
       el("span", { class: "short", dir: "auto" }, loud ? "" : sentence(one.reason || "")),
-      value !== null && el("span", { class: "value", title: "value, and the threshold it needs" }, el("b", {}, value), needs),
+      value !== null && el("span", { class: "value", title: "value and threshold" }, el("b", {}, value), needs),
     ),
     el("p", { class: "reason", dir: "auto" }, sentence(one.reason || "")),
     (one.findings || []).filter((each) => each.says && !(one.reason || "").includes(each.says)).map((each) =>
@@ -30,7 +30,7 @@ export function scorePart(one, about) {
   );
 }
 
-// Expected over actual: what agrees stands under one another.
+// Expected above actual, with equal agents aligned.
 function chainPart(chain) {
   const cells = (side) =>
     chain.columns.map((column) => {
@@ -71,9 +71,9 @@ function evidencePart(one, about) {
   );
 }
 
-// Leads to a part of the trace.
+// A button that goes to a part of the trace.
 export function jump(id, about, label) {
-  if (!about || !isPlaced(about.index, id)) return el("code", { title: "not in the trace that is shown", dir: "auto" }, label || id);
+  if (!about || !isPlaced(about.index, id)) return el("code", { title: "not in this trace", dir: "auto" }, label || id);
   return el("button", { type: "button", class: "jump", dir: "auto", title: "show in the tree", onclick: () => about.reveal(id) }, label || id);
 }
 
@@ -90,6 +90,6 @@ function judgePart(one) {
     { class: "judge" },
     el("p", {}, el("span", { class: "label" }, "judge"), parts.map((text) => el("span", { dir: "auto" }, text))),
     calibration && el("p", {}, el("span", { class: "label" }, "calibration"), calibration),
-    one.question && el("details", { class: "raw" }, el("summary", {}, "its question, as it was sent"), prose(one.question, "mono")),
+    one.question && el("details", { class: "raw" }, el("summary", {}, "the question as sent"), prose(one.question, "mono")),
   );
 }

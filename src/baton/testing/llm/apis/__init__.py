@@ -1,4 +1,4 @@
-"""The APIs that are spoken: which path is whose, and how each is read and written."""
+"""The supported APIs: their paths, and how each is read and written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import anthropic, bedrock, google, openai
 
 
 class Dialect(NamedTuple):
-    """How to read and write one API; ``events`` writes those of a stream."""
+    """How to read and write one API; ``events`` encodes the events of a stream."""
 
     read: Callable[[dict[str, Any]], Asked]
     answer: Callable[[Said], dict[str, Any]]
@@ -51,7 +51,7 @@ BASES: Mapping[Api, str] = {
     "mistral": "/mistral",
     "bedrock": "",
 }
-"""What comes after the host in the base address that an API's client is given."""
+"""The path of the base address for a client of each API."""
 
 
 PREFIXES: Mapping[Api, str] = {
@@ -62,11 +62,11 @@ PREFIXES: Mapping[Api, str] = {
     "mistral": "mistral",
     "bedrock": "bedrock",
 }
-"""What comes before the model in the name of a judge's model."""
+"""The prefix of a judge's model name for each API."""
 
 
 class Route(NamedTuple):
-    """What a path says: the API, and what other APIs say in the body."""
+    """The API of a path, and what other APIs state in the body."""
 
     api: Api
     model: str | None = None
@@ -84,7 +84,7 @@ _ROUTES: list[tuple[Api, re.Pattern[str]]] = [
 
 
 def route(path: str) -> Route | None:
-    """Return whose path this is, or ``None``."""
+    """Return the API of a path; ``None`` if it is not supported."""
     path = path.partition("?")[0]
     for api, pattern in _ROUTES:
         if match := pattern.search(path):

@@ -56,7 +56,7 @@ def read(body: dict[str, Any]) -> Asked:
 def answer(said: Said) -> dict[str, Any]:
     """Return the body of an answer.
 
-    The input of a tool is an object here, so that one that is not JSON comes as an empty one.
+    The input of a tool is an object here, so that invalid JSON becomes an empty one.
     """
     content: list[dict[str, Any]] = []
     if said.tool is not None:
@@ -96,7 +96,7 @@ def error(status: int, message: str) -> dict[str, Any]:
 
 
 def arguments_of(said: Said) -> dict[str, Any]:
-    """Return the arguments of a tool as an object; what is not a JSON object is an empty one."""
+    """Return a tool's arguments as an object; anything but a JSON object becomes an empty one."""
     try:
         value = json.loads(said.arguments)
     except ValueError:

@@ -107,8 +107,8 @@ _TEXT_HEADER = 7
 def amazon(events: Iterable[Event]) -> bytes:
     """Write messages of ``application/vnd.amazon.eventstream``.
 
-    One is the lengths of all of it and of its headers, their checksum, the headers, the JSON, and
-    the checksum of all that; numbers are big-endian, of 4 bytes.
+    A message consists of its length, the length of its headers, the checksum of both, the headers,
+    the JSON, and the checksum of all that; numbers are big-endian, with 4 bytes.
     """
     return b"".join(_message(name or "", msgspec.json.encode(data)) for name, data in events)
 

@@ -81,7 +81,7 @@ def error(status: int, message: str) -> dict[str, Any]:
 
 
 def _parts(said: Said) -> list[dict[str, Any]]:
-    """Return what was said; of a call that was truncated nothing is."""
+    """Return the parts of an answer; none for a truncated call."""
     if said.tool is not None and said.finish != "length":
         return [{"functionCall": {"name": said.tool, "args": arguments_of(said)}}]
     return [{"text": said.text}] if said.text else []

@@ -59,7 +59,7 @@ def read_chat(body: dict[str, Any]) -> Asked:
 def shape(
     form: dict[str, Any], tools: dict[str, dict[str, Any]], named: str | None
 ) -> tuple[Mode, dict[str, Any] | None, str | None]:
-    """Return how the answer is wanted, its schema, and the tool to call, if that is the way."""
+    """Return the form of the answer, its schema, and the tool to call, if it is a tool call."""
     if form.get("type") == "json_schema":
         native = form.get("json_schema", form)
         return "schema", native.get("schema"), None
