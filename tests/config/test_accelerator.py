@@ -128,7 +128,9 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     assert read.evaluators is None
     rubrics, models = read.notes
     assert "default rubrics apply only to requested evaluators" in rubrics
-    assert "`[REGION-PREFIX]` of `Claude Haiku 4.5` stands for where the model is served" in models
+    assert (
+        "replace the placeholder `[REGION-PREFIX]` of `Claude Haiku 4.5` with the region" in models
+    )
     assert "write `us`, `eu`, `apac` or `global`" in models
     assert "such as `eu.anthropic.claude-haiku-4-5-20251001-v1:0`" in models
     assert read.judge is None

@@ -1,4 +1,4 @@
-"""Which evaluators to use, from the config, the dataset and the command line."""
+"""Chooses the evaluators from the config, the dataset and the command line."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STATED = (
     ("interactions", "interactions"),
     ("final_state", "state_equals"),
 )
-"""What a case may state, and the evaluator that checks it."""
+"""The statements of a case, each with the evaluator that checks it."""
 
 
 def plan_for(

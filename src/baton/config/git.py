@@ -157,7 +157,7 @@ def _is_dirty(repository: _Repository, commit: str) -> bool | None:
             "-z",
             "--stdin",
             "filter",
-            asked="\0".join(paths),
+            stdin="\0".join(paths),
         )
         if output is None:
             return None
@@ -269,13 +269,13 @@ class Branching:
                 if old is None:
                     raise InputError(f"{path} is not in the commit that is checked out")
                 blob = self._run(
-                    environment, "hash-object", "-w", "--no-filters", "--stdin", asked=data
+                    environment, "hash-object", "-w", "--no-filters", "--stdin", stdin=data
                 )
                 info = f"{old.mode},{blob.decode().strip()},{path.as_posix()}"
                 self._run(environment, "update-index", "--cacheinfo", info)
             tree = self._run(environment, "write-tree").decode().strip()
             words = ("commit-tree", tree, "-p", self.commit, "-F", "-")
-            made = self._run({**environment, **self._author()}, *words, asked=message.encode())
+            made = self._run({**environment, **self._author()}, *words, stdin=message.encode())
             commit = made.decode().strip()
             nothing = "0" * len(commit)
             self._run(real, "update-ref", f"refs/heads/{branch}", commit, nothing)
@@ -312,7 +312,7 @@ class Branching:
             return False
         return True
 
-    def _run(self, environment: Mapping[str, str], *words: str, asked: bytes = b"") -> bytes:
+    def _run(self, environment: Mapping[str, str], *words: str, stdin: bytes = b"") -> bytes:
         import subprocess
 
         command = [self._program, *_RUNS_NOTHING, *words]
@@ -321,7 +321,7 @@ class Branching:
                 command,
                 cwd=self.tree,
                 env=dict(environment),
-                input=asked,
+                input=stdin,
                 capture_output=True,
                 timeout=_LONG_PATIENCE,
                 check=False,
@@ -348,7 +348,7 @@ def _settings(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _git(
-    program: str, environment: Mapping[str, str], tree: Path, *words: str, asked: str = ""
+    program: str, environment: Mapping[str, str], tree: Path, *words: str, stdin: str = ""
 ) -> str | None:
     import subprocess
 
@@ -358,7 +358,7 @@ def _git(
             command,
             cwd=tree,
             env=environment,
-            input=asked,
+            input=stdin,
             capture_output=True,
             text=True,
             errors="surrogateescape",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from baton.judges.judge import LlmJudge
 
 CACHE = Path(".baton/verdicts.sqlite")
-"""Where verdicts are cached, unless a config names another file."""
+"""The cache of verdicts, unless a config names another file."""
 
 _ANY = "openai:any"
 _EXAMPLE = "openai:gpt-4o-mini"

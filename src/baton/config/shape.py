@@ -30,7 +30,7 @@ class AgentSpec(Strict, kw_only=True):
 
 
 class DatasetSpec(Strict, kw_only=True):
-    """Where the cases are; ``pattern`` (a glob) chooses among the files of folders."""
+    """The files of the cases; ``pattern`` (a glob) chooses among the files of folders."""
 
     paths: list[str]
     loader: Literal["local_file", "directory"] | None = None

@@ -37,10 +37,10 @@ Ask = Callable[[str], bool]
 
 
 class Trust:
-    """Which found files may name code: those in folders given now, or remembered ones.
+    """The found files that may name code: those in folders given now, or remembered ones.
 
     ``folders`` are trusted now and remembered. ``ask`` asks a person, if there is a terminal.
-    ``option``, for messages, is how to trust a folder without a command line; such trust is not
+    ``option``, for messages, tells how to trust a folder without a command line; such trust is not
     remembered. ``given`` are files, with their hashes, that a parent process already trusted.
     ``allowed`` are those that this process trusted, ``notes`` say what could not be remembered.
     """

@@ -32,7 +32,7 @@ def _as_recorded(trace: Trace) -> Trace:
 
 
 class Exported(msgspec.Struct):
-    """How much was written; ``unread`` are recordings, or parts of them, that could not be read."""
+    """The amounts written; ``unread`` are recordings, or parts of them, that could not be read."""
 
     traces: int = 0
     spans: int = 0

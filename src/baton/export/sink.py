@@ -1,4 +1,4 @@
-"""Where an export goes: a file of JSON lines, JSON or protobuf, or an endpoint."""
+"""The target of an export: a file of JSON lines, JSON or protobuf, or an endpoint."""
 
 from __future__ import annotations
 

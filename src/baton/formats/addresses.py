@@ -15,7 +15,7 @@ from baton.model.limits import SPAN_FILE_BYTES
 from .opening import current, too_large
 
 PIECE = 1 << 20
-"""How many bytes are fetched at once."""
+"""The number of bytes fetched at once."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(r"(?<=://)([^\s?]+\?)[^\s:]+")

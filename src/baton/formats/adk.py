@@ -42,7 +42,7 @@ class FunctionCall(Wire, kw_only=True):
 
 
 class FunctionResponse(Wire, kw_only=True):
-    """What a tool returned."""
+    """The result of a tool."""
 
     name: str | None = None
     id: str | None = None
@@ -123,7 +123,7 @@ class InvocationEvent(Wire, kw_only=True):
 
 
 class IntermediateData(Wire, kw_only=True):
-    """What happened before the final response, in either of ADK's two shapes."""
+    """The events before the final response, in either of ADK's two shapes."""
 
     tool_uses: list[FunctionCall] | None = None
     tool_responses: list[FunctionResponse] | None = None
@@ -305,7 +305,7 @@ class Actions(Wire, kw_only=True):
 
 
 class NodeInfo(msgspec.Struct, kw_only=True):
-    """Where an event comes from: ``router@1/billing@1``, counting visits; often empty."""
+    """The origin of an event: ``router@1/billing@1``, counting visits; often empty."""
 
     path: str | None = None
 

@@ -79,7 +79,7 @@ H = TypeVar("H", bound="Header")
 
 
 class Contents(msgspec.Struct, kw_only=True):
-    """What a finished folder holds: lines of the index, bytes of bodies, digest of the index."""
+    """The contents of a finished folder: index lines, bytes of bodies, digest of the index."""
 
     rows: _Size
     bytes: _Size
@@ -118,7 +118,7 @@ class Header(msgspec.Struct, kw_only=True):
 
     @property
     def redaction(self) -> Redaction:
-        """What was redacted in its traces; raises InputError when the field is not valid."""
+        """The redaction of its traces; raises InputError if the field is not valid."""
         return redaction_of(self.redact)
 
 
@@ -156,7 +156,7 @@ class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def end(self) -> int:
-        """Where the line of the body ends."""
+        """The end of the line of the body."""
         return self.offset + self.length + 1
 
 
@@ -226,7 +226,7 @@ def is_evaluation(folder: Path) -> bool:
 
 
 class Lines:
-    """Where the last index line of each case and repeat starts, in the order of positions.
+    """The start of the last index line of each case and repeat, in the order of positions.
 
     Its memory depends on the number of lines, not on the positions they state. Results mostly come
     in the order of positions: then a line takes 16 bytes.
@@ -393,9 +393,9 @@ class OpenedFolder:
         if self._replaced:
             self._counts = Counter(row.status for row in self.rows())
         stated = {status: count for status, count in header.cases.items() if count}
-        there = {status: count for status, count in self._counts.items() if count}
-        if header.cases and stated != there:
-            self._fault(f"{HEADER}: counts {_words(stated)}, but the results are {_words(there)}")
+        actual = {status: count for status, count in self._counts.items() if count}
+        if header.cases and stated != actual:
+            self._fault(f"{HEADER}: counts {_words(stated)}, but the results are {_words(actual)}")
 
     def _name_changed(self, bodies: BinaryIO) -> None:
         """Find the lines of the index that do not match their bodies."""

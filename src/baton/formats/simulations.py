@@ -74,7 +74,7 @@ class Injection(Wire, kw_only=True):
 
 
 class ToolSimulation(Wire, kw_only=True):
-    """How ADK simulates a tool; the strategy is for calls without an injection, 0 for none."""
+    """ADK's simulation of a tool; the strategy is for calls without an injection, 0 for none."""
 
     tool_name: str
     injection_configs: list[Injection] = msgspec.field(default_factory=list)

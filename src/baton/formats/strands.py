@@ -127,7 +127,7 @@ class Row(msgspec.Struct, kw_only=True):
 
 
 class TaskOutput(msgspec.Struct, kw_only=True):
-    """What a task function of the evaluation SDK returns."""
+    """The return value of a task function of the evaluation SDK."""
 
     output: Any
     trajectory: Session | list[Any] | None = None

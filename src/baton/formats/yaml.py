@@ -278,7 +278,7 @@ class _Builder:
     def alias(self, event: Any) -> None:
         """Add the value of an alias, after counting its nodes."""
         if any(each.anchor == event.anchor for each in self._open):
-            message = f"`*{event.anchor}` is inside the value that it stands for"
+            message = f"`*{event.anchor}` is inside the value that it refers to"
             raise InputError(_problem(self._file, event, message))
         target = self._anchors.get(event.anchor)
         if target is None:

@@ -98,7 +98,10 @@ Routed = tuple[str | None, str | None]
 
 
 class RoutingCell(msgspec.Struct, frozen=True, kw_only=True):
-    """How often work for ``expected`` went to ``actual``; ``None``: no dispatch, or unexpected."""
+    """The number of times work for ``expected`` went to ``actual``.
+
+    ``None`` means no dispatch, or an unexpected one.
+    """
 
     expected: str | None
     actual: str | None

@@ -18,7 +18,7 @@ def text_hash(text: str) -> str:
 
 
 class Location(Record, kw_only=True):
-    """Where a case is; a line counts from 1."""
+    """The place of a case; lines count from 1."""
 
     file: str
     line: int | None = None
@@ -104,8 +104,8 @@ class Scenario(Record, kw_only=True):
 
 
 Form = Literal["decision", "child", "integration"]
-"""How a dispatch is played again: the sender chooses again and play stops at its dispatch; the
-receiver gets the same prompt; the sender gets the recorded result and continues.
+"""The form in which a dispatch is played again: the sender chooses again and play stops at its
+dispatch; the receiver gets the same prompt; the sender gets the recorded result and continues.
 """
 
 
@@ -186,7 +186,7 @@ class ExpectedHandling(Record, kw_only=True):
 
 
 class Origin(Record, kw_only=True):
-    """Where a dispatch case comes from."""
+    """The source of a dispatch case."""
 
     trace: str | None = None
     dispatch: str | None = None

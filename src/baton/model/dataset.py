@@ -16,8 +16,8 @@ from .stand_ins import StandIns, merged
 
 Need = Literal["restart", "new_session", "same_session"]
 NEEDS: tuple[Need, ...] = get_args(Need)
-"""What a case may need from its provider: restarting a server, opening another session, and keeping
-a session from turn to turn.
+"""The abilities that a case may need from its provider: restarting a server, opening another
+session, and keeping a session from turn to turn.
 """
 Format = Literal["adk", "judge-llm", "baton", "strands", "steps", "mixed"]
 
@@ -165,7 +165,7 @@ class Dataset:
 
     @property
     def stated(self) -> set[str]:
-        """What any of the cases states, by the names that Baton's own files use."""
+        """The expectations that any case states, by the names that Baton's own files use."""
         return self._index.stated()
 
     def stated_in(self, file: str) -> set[str]:
@@ -323,8 +323,8 @@ _TURN_FIELDS = {
 
 _FIELDS_OF: Callable[[ExpectedTurn], tuple[object, ...]] = attrgetter(*_TURN_FIELDS)
 _STATED = (*_TURN_FIELDS.values(), "final_state", "dispatch.expect", "dispatch", "llm")
-"""What a case may state; ``dispatch``: it is a dispatch case, ``llm``: an LLM answers for its
-tools. Neither is an expectation.
+"""The statements that a case can have; ``dispatch``: it is a dispatch case, ``llm``: an LLM answers
+for its tools. Neither is an expectation.
 """
 
 

@@ -70,7 +70,7 @@ class Placed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FailedAt(msgspec.Struct, frozen=True, array_like=True):
-    """Where a score failed: the agent, and the dispatch to it, if known."""
+    """The place where a score failed: the agent, and the dispatch to it, if known."""
 
     evaluator: str
     agent: str | None = None

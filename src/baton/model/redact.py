@@ -111,7 +111,7 @@ _VENDORS = (
     (r"HRKU-", r"[A-Za-z0-9_-]{36,64}"),  # Heroku
     (r"AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
 )  # fmt: skip
-"""How keys of known vendors start, and how they continue."""
+"""The start of each known vendor's keys, and the rest."""
 _KEY = (
     _START + "(?:" + "|".join(stem + body for stem, body in _VENDORS) + ")"
     # Keys of Telegram's and Discord's bots, and addresses of Slack's hooks, have no fixed start.
@@ -201,7 +201,7 @@ many more states.
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What to redact: kinds of secrets and of personal data, and patterns by name.
+    """The data to redact: kinds of secrets and of personal data, and patterns by name.
 
     Only personal data and custom patterns show their kind in the tag, so that a key has the same
     tag whether it was found by its form or by its name.

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 StandInMode = Literal["replay", "fixture", "schema", "mock", "llm", "live"]
-"""Where answers come from: a recording, written answers, a JSON Schema, mock mode, an LLM, or the
+"""The source of answers: a recording, written answers, a JSON Schema, mock mode, an LLM, or the
 tool itself."""
 Unmatched = Literal["error", "live", "schema"]
-"""What happens to a call without an answer."""
+"""The treatment of a call without an answer."""
 FaultKind = Literal[
     "timeout",
     "error",

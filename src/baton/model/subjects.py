@@ -28,7 +28,7 @@ On = Literal["conversation", "turn", "run", "dispatch", "tool_call"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What the spans of a conversation state in addition to its record.
+    """The data that the spans of a conversation state in addition to its record.
 
     ``versions`` are those of agents, by name; ``rules`` are those that the program itself named.
     """

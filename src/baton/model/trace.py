@@ -23,7 +23,7 @@ class Part(msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fiel
 class Content(
     msgspec.Struct, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False
 ):
-    """What was said, asked or returned.
+    """The content of a message, call or result.
 
     ``data`` is JSON: structured output, or the result of a tool that returns an object.
     """
@@ -89,7 +89,7 @@ class Usage(Record, kw_only=True):
 
 
 class AgentCard(Record, kw_only=True):
-    """What is known about an agent from its definition.
+    """The known parts of an agent's definition.
 
     ``shares_history``: whether it gets the earlier messages of the user and other agents, as with
     ``include_contents`` of Google ADK.
@@ -159,7 +159,7 @@ Step = Said | ToolCall | HandedOff | GotBack
 class Ref(Record, kw_only=True):
     """A part of a run's context: the ``id`` of a turn, run or step of this trace, or a text.
 
-    A turn stands for the user's message, a run for its answer, a step for its content.
+    A turn means the user's message, a run its answer, and a step its content.
     """
 
     id: str | None = None
@@ -170,7 +170,7 @@ class AgentRun(Record, kw_only=True):
     """One agent at work inside a turn, from getting control to giving it up.
 
     ``input`` and ``context`` together are everything in its first model request except
-    instructions; an empty ``context`` means that there was nothing beside the input.
+    instructions; an empty ``context`` means that the request had only the input.
     """
 
     id: str
@@ -243,7 +243,7 @@ class Turn(Record, kw_only=True):
 
 
 class Source(Record, kw_only=True):
-    """Where a trace was read from."""
+    """The source of a trace."""
 
     format: str
     framework: str | None = None
@@ -289,7 +289,7 @@ the record.
 
 
 class Trace(Record, kw_only=True):
-    """What an agent system did in one conversation."""
+    """The actions of an agent system in one conversation."""
 
     schema_version: int
     id: str

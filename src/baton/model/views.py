@@ -211,7 +211,7 @@ class TraceIndex:
 
     @cached_property
     def runs_of(self) -> Counter[str]:
-        """How many runs each agent has."""
+        """The number of runs of each agent."""
         return Counter(run.agent for run in self.runs.values())
 
     @cached_property

@@ -22,7 +22,7 @@ Weight = Callable[[Label, Label], float]
 
 
 class ClassQuality(msgspec.Struct, frozen=True, kw_only=True):
-    """How well a judge gives one label.
+    """The quality of a judge's verdicts for one label.
 
     ``labelled`` counts the items with this label from people, ``judged`` those with this label from
     the judge, ``both`` those with both. ``precision`` is ``both / judged``, ``recall`` is ``both /
@@ -195,7 +195,7 @@ class Votes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SelfAgreement(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a judge gives the same answer to the same question.
+    """The consistency of a judge: the same answer to the same question.
 
     ``unanimous`` is the share of items with samples that all agree; ``fewest`` and ``most`` are
     the smallest and largest number of samples of an item. ``spread`` is the mean distance between
@@ -372,10 +372,10 @@ def lacking(
         reasons.append(f"{counted(n, 'label')}, at least {LEAST_ITEMS} are needed")
     filled = [one for one in classes if one.labelled >= LEAST_OF_CLASS]
     if len(filled) < 2:
-        there = ", ".join(f"{one.labelled} `{one.label}`" for one in classes if one.labelled)
+        counts = ", ".join(f"{one.labelled} `{one.label}`" for one in classes if one.labelled)
         reasons.append(
             f"at least {LEAST_OF_CLASS} of each of two labels are needed, there are "
-            f"{there or 'none'}"
+            f"{counts or 'none'}"
         )
     reach = agreement.half_width if agreement is not None else None
     if agreement is not None and n >= LEAST_ITEMS and reach is not None and reach > WIDEST:

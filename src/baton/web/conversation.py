@@ -113,7 +113,7 @@ def _page(visit: Visit) -> View:
 
 
 class _Drawing(NamedTuple):
-    """What a page shows of a record: its trace as JSON, and other data from it."""
+    """The data of a record that a page shows: its trace as JSON, and more."""
 
     trace: str
     agents: list[str]

@@ -147,7 +147,7 @@ Handler = Callable[[Visit], View | Response]
 
 
 class Web:
-    """What the pages share: the state of the API, templates, and who is signed in."""
+    """The state that all pages share: the API, templates, and the signed-in person."""
 
     def __init__(self, state: ApiState, nav: Sequence[NavItem]) -> None:
         self.state = state

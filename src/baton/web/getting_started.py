@@ -1,4 +1,4 @@
-"""What to do first: the exact lines with which each framework sends to this server."""
+"""First steps: the exact lines with which each framework sends to this server."""
 
 from __future__ import annotations
 

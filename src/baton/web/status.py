@@ -48,7 +48,7 @@ _MAY: Mapping[Right, str] = {
     "run": "see everything, talk to agents, start evaluations, change datasets and rubrics",
     "admin": "all of these, and make and revoke keys",
 }
-"""What each right is for, in the order of the form."""
+"""The purpose of each right, in the order of the form."""
 
 
 class _Line(NamedTuple):

@@ -41,7 +41,7 @@ _LATER = 7 * 86400.0
 
 
 class Loaded(NamedTuple):
-    """How much there is to show, and the files that could not be read, with the reasons."""
+    """The number of cases to show, and the unreadable files with the reasons."""
 
     conversations: int
     evaluations: int

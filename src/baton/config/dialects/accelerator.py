@@ -111,8 +111,8 @@ _MODEL_KEYS = ("model", "models", "fallback")
 def _no_region(label: str, model: str) -> str:
     example = model.removeprefix("bedrock:").replace(_REGION, "eu")
     return (
-        f"`{_REGION}` of `{label}` stands for where the model is served: write `us`, `eu`, `apac` "
-        f"or `global` in its place, such as `{example}`"
+        f"replace the placeholder `{_REGION}` of `{label}` with the region of the model: `us`, "
+        f"`eu`, `apac` or `global`, such as `{example}`"
     )
 
 

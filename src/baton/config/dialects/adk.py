@@ -49,7 +49,7 @@ _ONE_ANSWER = {
     ],
     "safety_v1": ["request", "history", "answers"],
 }  # fmt: skip
-"""What the evaluators of the answer get when intermediate messages are included."""
+"""The inputs of the evaluators of the answer if intermediate messages are included."""
 
 _JUDGED_OPTIONS = ("threshold", "include_intermediate_responses_in_final", "judge_model_options")
 _MORE = {

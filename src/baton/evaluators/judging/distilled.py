@@ -46,7 +46,7 @@ _MOST_NODES = 400_000
 ALPHA = 0.05
 """The chance that the error is above the limit although the trials show otherwise."""
 _TIMES = 2.0
-"""How many times the limit the upper bound of one label's error can be. The limit is for all
+"""The highest upper bound of one label's error, as a multiple of the limit. The limit is for all
 answers together. A rare label that is half wrong would not show in it."""
 _BY_CHANCE = 0.001
 """The chance that a model that knows only a label's frequency does as well in the trials. If 95 %

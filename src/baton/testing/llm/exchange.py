@@ -31,7 +31,7 @@ FaultKind = Literal[
     "empty",
     "truncated",
 ]
-"""What can go wrong, see ``docs/testing-judges.md``."""
+"""The possible faults, see ``docs/testing-judges.md``."""
 
 
 class Message(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from . import anthropic, bedrock, google, openai
 
 
 class Dialect(NamedTuple):
-    """How to read and write one API; ``events`` encodes the events of a stream."""
+    """The functions that read and write one API; ``events`` encodes the events of a stream."""
 
     read: Callable[[dict[str, Any]], Asked]
     answer: Callable[[Said], dict[str, Any]]
