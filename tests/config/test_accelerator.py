@@ -131,7 +131,7 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     assert (
         "replace the placeholder `[REGION-PREFIX]` of `Claude Haiku 4.5` with the region" in models
     )
-    assert "write `us`, `eu`, `apac` or `global`" in models
+    assert "the region of the model: `us`, `eu`, `apac` or `global`" in models
     assert "such as `eu.anthropic.claude-haiku-4-5-20251001-v1:0`" in models
     assert read.judge is None
 
@@ -182,7 +182,7 @@ def test_a_run_names_its_judge_by_label_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("Nova", "config.yaml:6: judge.model: `[REGION-PREFIX]` of `Nova` stands for"),
+        ("Nova", "config.yaml:6: judge.model: replace the placeholder `[REGION-PREFIX]` of `Nova`"),
         ("Sonett", "`Sonett` is not a label in `supportedModels`; did you mean `Sonnet`"),
     ],
 )

@@ -336,7 +336,7 @@ def test_the_call_of_a_dispatch_that_gave_nothing_has_no_result(
 ) -> None:
     trace = record(name)
     find(trace, "call-1").result = Content(text="Done.")
-    assert integrity_problems(trace) == [f"dispatch d1: was {status}, and call call-1 has a result"]
+    assert integrity_problems(trace) == [f"dispatch d1: was {status}, but call call-1 has a result"]
 
 
 def test_a_background_agent_may_die_after_its_call_said_launched(
@@ -354,7 +354,7 @@ def test_a_background_dispatch_that_was_refused_launched_nothing(
     trace = record("claude_unknown_type")
     find(trace, "d1").mode = "background"
     find(trace, "call-1").result = Content(text="Launched.")
-    assert integrity_problems(trace) == ["dispatch d1: was refused, and call call-1 has a result"]
+    assert integrity_problems(trace) == ["dispatch d1: was refused, but call call-1 has a result"]
 
 
 # What is named as unknown

@@ -90,7 +90,7 @@ def test_an_evaluation_plays_with_a_changed_text_and_says_so(
         ("agent:desk=gone.md", "gone.md: "),
         ("agent:desk", "`agent:desk` changes nothing: write --with agent:NAME=FILE"),
         ("desk=new.md", "`desk` is not a component"),
-        ("agent:desk=same.md", "has this text already"),
+        ("agent:desk=same.md", "already has this text"),
         ("agent:desk=no_user.md", "it lacks the placeholder `{user}`"),
         ("agent:desk=no_tool.md", "it no longer names the tool `look_up`"),
     ],

@@ -209,7 +209,7 @@ def test_what_retention_removed_is_reported_with_what_is_left(
     store.bodies.drop(day_of(START))
     page = visitor.get(f"/conversations/{number}")
     assert page.status == 200
-    assert "no longer kept" in page.text
+    assert "The record of this conversation was deleted" in page.text
     assert "retention" in page.text
     assert "Refund order A-17." in page.text
     assert "conversation-data" not in page.text
@@ -260,7 +260,7 @@ def test_a_page_that_was_shown_before_shows_what_changed_since(
     # Retention: nothing of it is left in memory that a page would still show.
     store.bodies.drop(day_of(START))
     page = visitor.get(path)
-    assert "no longer kept" in page.text
+    assert "The record of this conversation was deleted" in page.text
     assert "You get nothing." not in page.text
 
 
