@@ -263,7 +263,7 @@ if (root) {
     choice.append(el("option", { value: made.name }, made.name));
     await choose(made.name);
   }));
-  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It is saved in ${choice.value}. The recorded behaviour becomes the expected behavior.`, save: "Add" }, async (name) => {
+  capture.addEventListener("click", () => askName("Add current session", "Name of the case", { hint: `It is saved in ${choice.value}. The recorded behaviour becomes the expected behaviour.`, save: "Add" }, async (name) => {
     const saved = await send(at(about, "/do/playground/capture"), { id: chat, name: choice.value, case: name });
     toast([`Added ${name}`, ...saved.notes].join("; "), "passed");
     await panel.load();
