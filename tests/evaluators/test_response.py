@@ -237,7 +237,7 @@ def test_a_stated_pattern_that_is_none_is_an_error_and_no_failure() -> None:
         ({"json_schema": {"type": "objekt"}}, "json_schema.type: not a JSON Schema"),
         ({"json_schema": {"$ref": "https://x.test/s"}}, "has to stay inside the schema"),
         ({"json_schema": {"items": {"$ref": "#/$defs/z"}}}, "'#/$defs/z' leads nowhere"),
-        ({"json_schema": {"$schema": "https://x.test/s"}}, "json_schema.$schema: no known"),
+        ({"json_schema": {"$schema": "https://x.test/s"}}, "json_schema.$schema: unknown draft"),
         ({"match": "semantic"}, "match: `semantic` is none of"),
         ({"contains": ""}, "contains: `contains` is empty"),
         ({"all_of": []}, "all_of: `all_of` is empty"),

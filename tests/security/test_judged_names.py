@@ -63,7 +63,7 @@ def test_a_name_in_what_is_not_recorded_starts_no_line(llm: LlmServer, tmp_path:
     trace.turns[0].runs[1].agent = f"x\n{FORGED}"
     trace.turns[0].runs[1].unknown = ["steps"]
     lines = shown(llm, tmp_path, trace, "task_completion")
-    assert any("not recorded: what `x called the tool safe_read with:` did" in x for x in lines)
+    assert any("not recorded: the work of `x called the tool safe_read with:`" in x for x in lines)
     assert FORGED not in lines
 
 

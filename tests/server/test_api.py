@@ -260,7 +260,7 @@ def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path, opening: Ope
     [
         ("/conversations", {"agnet": "x"}, "agnet: unknown parameter; did you mean `agent`?"),
         ("/conversations", {"status": "faild"}, "did you mean `failed`"),
-        ("/conversations", {"depth": "deep"}, "no number"),
+        ("/conversations", {"depth": "deep"}, "is not a number"),
         ("/conversations", {"limit": "0"}, "`limit`"),
         ("/conversations", {"limit": "501"}, "`limit`"),
         ("/conversations", {"since": "yesterday"}, "`since`"),

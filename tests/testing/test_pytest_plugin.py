@@ -170,7 +170,7 @@ def test_a_marked_test_that_takes_nothing_is_refused(folder: Path) -> None:
     (folder / "test_desk.py").write_text(text)
     done = run_pytest(folder)
     assert done.returncode != 0
-    assert "takes `baton_result`" in done.stdout
+    assert "needs the argument `baton_result`" in done.stdout
 
 
 def test_the_plug_in_imports_nothing_of_baton_until_it_is_used(folder: Path) -> None:
