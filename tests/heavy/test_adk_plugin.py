@@ -210,7 +210,7 @@ def test_a_plug_in_is_off_until_the_server_says_otherwise(
     for value in ("", "true", "off"):
         monkeypatch.setenv("BATON_ADK_PLUGIN", value)
         reply = asyncio.run(asked_of(Plugin(), SimpleNamespace(invocation_id="i")))
-        assert "switched off" in reply["problem"]
+        assert "is off on this server" in reply["problem"]
 
 
 @pytest.mark.parametrize(

@@ -468,7 +468,7 @@ class CaseEditor {
     const result = answer ? await answer.json().catch(() => ({})) : { error: "the server does not answer", do: "try again" };
     if (answer && answer.ok) {
       this.box.close();
-      toast(["Saved", ...told.notes].join("; "), "passed");
+      toast(["Saved", ...result.notes].join("; "), "passed");
       await this.panel.load().catch(() => {});
       return;
     }

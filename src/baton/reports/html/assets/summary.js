@@ -51,9 +51,9 @@ function turnTheme() {
 export function showSummary(summary, choose) {
   chooses(summary, choose);
   const callouts = [
-    ...told.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
-    ...told.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
-    ...told.notices.map((text) => el("p", { class: "callout", dir: "auto" }, sentence(text))),
+    ...summary.problems.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
+    ...summary.missed.map((text) => el("p", { class: "callout error", dir: "auto" }, sentence(text))),
+    ...summary.notices.map((text) => el("p", { class: "callout", dir: "auto" }, sentence(text))),
   ];
   fill(
     document.getElementById("summary"),
