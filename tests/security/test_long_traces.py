@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.heavy.hostile_spans import (
@@ -26,6 +28,7 @@ from baton.model.views import TooMuchTextError, index_of, indexed
 from baton.testing.build import call, delegate, run, transfer, turn
 from baton.testing.build import trace as build_trace
 
+DATA = Path(__file__).parent.parent / "data"
 SECONDS = 60
 """For 5,000 on a busy machine; before, the time grew with the square and was minutes."""
 
@@ -189,3 +192,16 @@ def test_views_of_a_trace_that_is_changed_see_the_change() -> None:
     assert found() == 2
     trace.turns[0].dispatches.pop()
     assert found() == 1
+
+
+def test_a_printed_result_of_a_megabyte_is_read_in_seconds(tmp_path: Path) -> None:
+    recorded = (DATA / "otel" / "agno-traceloop" / "delegate.json").read_text("utf-8")
+    hostile = "status='success' result=" + " error=" * 150_000
+    for ends in ("", " updated_session_state=None"):
+        file = tmp_path / "hostile.json"
+        file.write_text(
+            re.sub(r"status='success' result=[^\"]*", hostile + ends, recorded), "utf-8"
+        )
+        began = time.process_time()
+        assert baton.load_traces(file)
+        assert time.process_time() - began < 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 
 import msgspec
 
@@ -16,7 +17,7 @@ from baton.readers.otlp.readings import (
     as_agent,
 )
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, printed_value, same_name, text
+from baton.readers.otlp.values import content, name_key, printed_value, text
 
 from .base import Dialect
 
@@ -24,11 +25,7 @@ _FRAMEWORK = "agno"
 # "Member with ID lawyer not found in the team ..." is the tool's normal result, with the status OK.
 _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 # Traceloop prints the whole object: `status='success' result='alpha: 4' error=None updated_...`.
-_PRINTED = re.compile(
-    r"status='(?P<status>\w+)' result=(?P<result>.*?) error=(?P<error>.*?)"
-    r" updated_session_state=.*",
-    re.DOTALL,
-)
+_PRINTED = re.compile(r"status='(?P<status>\w+)' result=")
 _TEAM = "agno.team.name"
 
 
@@ -42,22 +39,31 @@ def refine(says: Reading, span: Span) -> Reading:
     if type(says) is not ToolSpan:
         return says
     said = says.result.text if says.result is not None else None
-    printed = _PRINTED.fullmatch(said) if said is not None else None
-    if printed is not None:
-        _unpack(says, printed)
-    elif says.mode == "delegate" and said is not None and _NO_MEMBER.match(said):
+    if said is not None and _unpack(says, said):
+        return says
+    if says.mode == "delegate" and said is not None and _NO_MEMBER.match(said):
         says.failed, says.error, says.result = True, said, None
     return says
 
 
-def _unpack(says: ToolSpan, printed: re.Match[str]) -> None:
-    result, error = printed["result"], printed_value(printed["error"], otherwise=printed["error"])
+def _unpack(says: ToolSpan, said: str) -> bool:
+    """Read a printed result; return whether it is one."""
+    head = _PRINTED.match(said)
+    if head is None:
+        return False
+    # Split instead of matched, as a pattern would take quadratic time for a hostile text.
+    result, _, rest = said[head.end() :].partition(" error=")
+    printed, ends, _ = rest.partition(" updated_session_state=")
+    if not ends:
+        return False
+    error = printed_value(printed, otherwise=printed)
     # A delegation's result is a generator, which is read only after the span has ended.
     says.result = (
         None if result.startswith("<") else content(printed_value(result, otherwise=result))
     )
-    if printed["status"] != "success":
+    if head["status"] != "success":
         says.failed, says.error = True, text(error) or text(result)
+    return True
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
@@ -72,8 +78,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         # Agno catches the error of a request, and the member's answer is its text.
         if requests and requests[-1].failed and not node.says.failed:
             node.says.failed, node.says.error = True, requests[-1].error
-        waiting: list[tuple[str, Node]] = []
-        for child in list(node.children):
+        waiting: defaultdict[str, deque[Node]] = defaultdict(deque)
+        stay: list[Node] = []
+        for child in node.children:
             says = child.says
             if (
                 type(says) is ToolSpan
@@ -81,19 +88,17 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
                 and says.target
                 and not child.children
             ):
-                waiting.append((says.target, child))
-            elif type(says) is AgentSpan and says.name is not None:
-                call = next((each for each in waiting if same_name(each[0], says.name)), None)
-                if call is not None:
-                    waiting.remove(call)
-                    _move(child, call[1])
+                waiting[name_key(says.target)].append(child)
+            elif type(says) is AgentSpan and waiting.get(name_key(says.name or "")):
+                _put_below(child, waiting[name_key(says.name or "")].popleft())
+                continue
+            stay.append(child)
+        node.children = stay
     return []
 
 
-def _move(member: Node, call: Node) -> None:
+def _put_below(member: Node, call: Node) -> None:
     """Put a member's span below the span of its call, which then lasts as long as the member."""
-    if member.parent is not None:
-        member.parent.children.remove(member)
     member.parent = call
     call.children.append(member)
     call.ended = max(call.ended, member.ended)

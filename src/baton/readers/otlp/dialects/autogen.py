@@ -56,8 +56,6 @@ _ASKED = "{}"
 _STOPS = "DiGraphStopAgent"
 # Events about the work of an agent: a question to the user, what its memory found, who speaks next.
 _NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent")
-# In names of spans the agent is `billing_<id of the team>`, followed by the same id as key.
-_KEY = re.compile(r"\.\((.+)\)-A$")
 # The description AutoGen gives the tools it makes for hand-offs. Their names can be chosen freely.
 _HANDOFF_TOOL = re.compile(r"Handoff to (.+)\.")
 # AutoGen's default message of a hand-off. If it counted as a prompt, a judge would find that the
@@ -147,8 +145,11 @@ def _works(node: Node) -> None:
     attributes = node.span.attributes
     if attributes.get("recipient_agent_class") != _AGENT_CLASS:
         return
-    type_, key = text(attributes.get("recipient_agent_type")), _KEY.search(node.span.name)
-    name = (type_ or "").removesuffix(f"_{key.group(1)}" if key else "")
+    type_, span = text(attributes.get("recipient_agent_type")), node.span.name
+    # In names of spans the agent is `billing_<id of the team>`, followed by the same id as key:
+    # `process billing_6d2f.(6d2f)-A`.
+    key = span.partition(".(")[2].removesuffix(")-A") if span.endswith(")-A") else ""
+    name = (type_ or "").removesuffix(f"_{key}" if key else "")
     if name not in ("", _STOPS) and attributes.get("message") == _ASKED:
         node.says = as_agent(node.says, name)
         fail(node.says, node.span)
