@@ -64,6 +64,8 @@ def test_the_newest_evaluation_is_the_default_and_json_has_all_steps(
         (["--case", "c002", "--before-repeat", "2"], "1 repeat of the case, and no repeat 2"),
         (["--case", "c002", "--after-repeat", "0"], "--after-repeat is counted from 1, got 0"),
         (["--case", "c002", "--fail-on-regression"], "`--fail-on-regression` compares whole"),
+        (["--case", "c002", "--min-effect", "0.1"], "`--min-effect` compares whole evaluations"),
+        (["--case", "c002", "--show", "3"], "`--show` compares whole evaluations"),
         (["--after-repeat", "1"], "`--before-repeat` and `--after-repeat` need `--case`"),
     ],
 )

@@ -16,19 +16,20 @@ from .options import OUT, Flag, Whole
 from .output import readers_may_leave
 
 _CODES = {"worse": 1, "error": 3}
+_CONFIDENCE, _MIN_EFFECT, _SHOWN = 0.95, 0.05, 10
 
 
 def compare_command(
     before: str | None = None,
     after: str | None = None,
     *,
-    confidence: float = 0.95,
-    min_effect: float = 0.05,
+    confidence: float = _CONFIDENCE,
+    min_effect: float = _MIN_EFFECT,
     fail_on_regression: Flag = False,
     force: Flag = False,
     json: Flag = False,
     markdown: Path | None = None,
-    show: Whole = 10,
+    show: Whole = _SHOWN,
     case: str | None = None,
     before_repeat: int | None = None,
     after_repeat: int | None = None,
@@ -71,6 +72,9 @@ def compare_command(
             "--fail-on-regression": fail_on_regression,
             "--markdown": markdown,
             "--force": force,
+            "--confidence": confidence != _CONFIDENCE,
+            "--min-effect": min_effect != _MIN_EFFECT,
+            "--show": show != _SHOWN,
         }
         for name, value in useless.items():
             if value:
