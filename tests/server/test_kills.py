@@ -1,7 +1,6 @@
 """A server under load is killed at random moments: what it acknowledged is there once.
 
-Ten times with each database; ten more kills are those of reading processes
-(``test_worker_kills``). `tests/torture/server_kills.py` kills a hundred times.
+25 times with each database; 25 more kills are those of reading processes (``test_worker_kills``).
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from .test_process import Served, _until
 
 pytestmark = pytest.mark.heavy
 
-KILLS = 10
+KILLS = 25
 SENDERS = 3
 HALF = 5
 """Spans of a request; each trace comes in two."""

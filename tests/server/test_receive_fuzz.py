@@ -147,9 +147,8 @@ def test_a_broken_packed_body_is_refused_or_stays_within_its_limit(encoding: str
 
 @pytest.mark.heavy
 @pytest.mark.timeout(300)
-def test_a_server_answers_broken_bodies_in_bounded_memory(tmp_path: Path) -> None:
-    """Eight senders send for 15 s, those of `tests/torture/server_fuzz.py` for a minute; both
-    processes of the server continue."""
+def test_a_server_answers_broken_bodies_for_a_minute_in_bounded_memory(tmp_path: Path) -> None:
+    """The load is that of eight senders; both processes of the server continue."""
     (tmp_path / "server.yaml").write_text("quiet: 0.2 s\n")
     _seeds()  # a server closes connections that wait for them for seconds
 
@@ -159,7 +158,7 @@ def test_a_server_answers_broken_bodies_in_bounded_memory(tmp_path: Path) -> Non
         # It says of each body why it cannot be read; a full pipe would stop it.
         draining = threading.Thread(target=served.lines.extend, args=(served.process.stderr,))
         draining.start()
-        until = time.monotonic() + 15 * SHARE
+        until = time.monotonic() + 60 * SHARE
 
         def send(seed: int) -> Counter[int]:
             chosen = random.Random(seed)
@@ -201,7 +200,7 @@ def test_a_server_answers_broken_bodies_in_bounded_memory(tmp_path: Path) -> Non
         finally:
             store.close()
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
+        assert served.process.wait(10) == 0
         draining.join()
         assert not [line for line in served.lines if "Traceback" in line]
     assert set(outcomes) <= {200, 400, 413, 415}

@@ -186,7 +186,7 @@ def test_an_agent_that_hangs_ends_with_what_it_started(
     chat.say("hang")
     started = time.monotonic()
     chat.end()
-    assert time.monotonic() - started < 60  # the agent hangs for ten minutes
+    assert time.monotonic() - started < 10
     assert not _runs(child)
 
 
