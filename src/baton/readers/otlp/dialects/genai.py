@@ -62,6 +62,9 @@ COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 """Attributes with the cost of a request."""
 MICROSOFT = "agent_framework"
 """The scope of Microsoft's Agent Framework, also on spans without attributes of the convention."""
+# The executors that choose who speaks next: `AgentBasedGroupChatOrchestrator`,
+# `MagenticOrchestrator`.
+_ORCHESTRATOR = "Orchestrator"
 # ADK sums up parallel calls in a span called `(merged tools)`, and also writes a span for each
 # call. With both, the calls would count twice.
 _MERGED = "(merged"
@@ -318,20 +321,62 @@ def _of_workflow(span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Find the sender of a hand-over from the executor around its message."""
+    """Find the agents that a message of Microsoft's workflows hands work from and to.
+
+    Each executor links to the message that started it.
+    """
+    started: dict[str, list[Node]] = {}
+    messages: list[tuple[Node, HandoffSpan]] = []
     for node in nodes:
-        if node.span.scope != MICROSOFT or type(node.says) is not HandoffSpan:
+        if node.span.scope != MICROSOFT:
             continue
+        if type(node.says) is HandoffSpan:
+            messages.append((node, node.says))
+        elif type(node.says) is PlainSpan and "executor.id" in node.span.attributes:
+            _without_prompt(node)
+            for link in node.span.links:
+                started.setdefault(link.span_id, []).append(node)
+    for node, says in messages:
         executor = node.parent
-        agents = executor.children if executor is not None else ()
+        before = [says for at, says in _agents_in(executor) if at <= node.started]
+        reached = started.get(node.span.span_id, [])
+        receivers = [says for other in reached for _, says in _agents_in(other)]
+        broke = any(other.says.failed for other in reached)
         # Microsoft's hand-offs are broadcast: a message goes to all executors, also to those that
-        # run nothing. Only messages from an executor in which an agent worked are hand-overs.
-        if executor is not None and any(type(child.says) is AgentSpan for child in agents):
-            named = executor.says if not isinstance(executor.says, HandoffSpan) else None
-            node.says.agent = named.name if named is not None else None
-        else:
-            node.says = as_plain(node.says)
+        # only note it. Only a message from an executor in which an agent worked hands work over,
+        # and, where executors link to messages, only if it started an agent (or broke its
+        # executor). A group chat's manager sends the last answer to all others, for example.
+        if not before or (started and not receivers and not broke):
+            node.says = as_plain(says)
+            continue
+        # An executor may have another name than its agent: `magentic_orchestrator`.
+        says.agent = before[-1].name
+        says.target = receivers[0].name if receivers else says.target
     return []
+
+
+def _agents_in(executor: Node | None) -> list[tuple[float, AgentSpan]]:
+    """Return the agents that an executor ran itself, with their start."""
+    found = executor.children if executor is not None else ()
+    return [(node.started, says) for node in found if type(says := node.says) is AgentSpan]
+
+
+def _without_prompt(executor: Node) -> None:
+    """Set the user's question for a workflow that opens with the agent of an orchestrator.
+
+    Such an agent gets the question, and then a prompt of the orchestrator: "Decide what to do next.
+    Respond with a JSON object of the following format". Nothing else records the question.
+    """
+    kind, workflow = str(executor.span.attributes.get("executor.type")), executor.parent
+    says = workflow.says if workflow is not None else None
+    if workflow is None or type(says) is not WorkflowSpan or says.heard is not None:
+        return
+    opens = all(o.started >= executor.started for o in workflow.children if _agents_in(o))
+    agents = _agents_in(executor)
+    if opens and agents and kind.endswith(_ORCHESTRATOR):
+        heard = agents[0][1].heard_messages()
+        if len(heard) > 1 and all(message.role == "user" for message in heard):
+            says.heard = lambda: heard[:-1]
 
 
 def _reasons(reasons: Any) -> list[str]:

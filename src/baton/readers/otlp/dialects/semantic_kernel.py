@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from baton.model import Content
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, text
+from baton.readers.otlp.values import content, parsed, text
 
 from . import genai
 from .base import Dialect
@@ -35,14 +36,30 @@ def read(span: Span) -> Reading:
     """Read one span by OpenTelemetry's names."""
     says = genai.read(span)
     says.framework = _FRAMEWORK
-    if type(says) is AgentSpan and says.heard == "[]":
-        says.heard = None  # for an agent that is asked with a plain text, no messages are recorded
+    if type(says) is AgentSpan:
+        if says.heard == "[]":
+            says.heard = None  # an agent that is asked with a plain text has no messages recorded
+        says.input = _from_another(says)
     elif type(says) is ModelSpan:
         reason = str(span.attributes.get("gen_ai.response.finish_reason", ""))
         says.calls = says.calls or reason.lower().endswith(_CALLING)
     elif type(says) is ToolSpan and isinstance(says.arguments, dict):
         says.arguments = _written(says.arguments)
     return says
+
+
+def _from_another(says: AgentSpan) -> Content | None:
+    """Return what an agent was asked if that is the answer of another agent.
+
+    Agents of an orchestration get it as a message of an assistant, with its name:
+    ``[{"role": "assistant", "content": "luna", "name": "linguist"}]``.
+    """
+    given = parsed(says.heard)
+    last = given[-1] if isinstance(given, list) and given else None
+    if not isinstance(last, Mapping) or last.get("role") != "assistant":
+        return None
+    author = text(last.get("name"))
+    return content(last.get("content")) if author not in (None, says.name) else None
 
 
 def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
