@@ -46,6 +46,8 @@ ROWS: dict[str, tuple[str, str]] = {
     "autogen": ("AutoGen", "its own spans"),
     "autogen-openinference": ("AutoGen", "OpenInference, beside its own spans"),
     "ag2": ("AG2", "its `TelemetryMiddleware`"),
+    "ag2-chats": ("AG2 before 1.0", "its `autogen.opentelemetry`"),
+    "ag2-openinference": ("AG2 before 1.0", "OpenInference"),
     "microsoft-agent-framework": ("Microsoft Agent Framework", "its own spans"),
     "crewai": ("CrewAI", "OpenInference"),
     "crewai-traceloop": ("CrewAI", "Traceloop"),

@@ -46,6 +46,7 @@ _FRAMEWORKS = {
     "pydantic-ai": "pydantic-ai",
     "agent_framework": "microsoft-agent-framework",
     "autogen-core": "autogen",
+    "opentelemetry.instrumentation.ag2": "ag2",
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
 }
 # Operations whose content is always in other spans, too: a cycle of Strands' loop, a node of its
