@@ -214,3 +214,52 @@ def test_values_of_any_type_break_nothing(odd: Any) -> None:
     told = dict.fromkeys(keys, odd)
     turn = read(_generate(_request(**told), _tool("add", **told), name="clerk", **told))
     assert chain(turn) == ["clerk"]
+
+
+_PUBLISH = '{"type": "function", "name": "publish"}'
+
+
+def _asks(called: str = "publish", **told: Any) -> Piece:
+    calls = json.dumps([{"toolCallId": "c1", "toolName": called, "input": {}}])
+    told = {"response_toolCalls": calls, "response_finishReason": "tool-calls"} | told
+    return _request(prompt_messages="[]", prompt_tools=[_PUBLISH], **told)
+
+
+def test_an_agent_that_ends_with_a_call_that_nothing_carried_out_waits() -> None:
+    turn = read(_generate(_asks(), name="clerk"))
+    [call] = tools(turn.runs[0])
+    assert (turn.status, turn.runs[0].status, call.status) == ("waiting", "waiting", "waiting")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        [_asks(), _tool("publish", toolCall_id="c1", toolCall_result="1")],
+        [_asks("burn")],
+        [_asks(response_finishReason="length")],
+    ],
+    ids=["carried out", "unknown tool", "cut off"],
+)
+def test_other_calls_do_not_wait(inside: list[Piece]) -> None:
+    assert read(_generate(*inside, name="clerk")).status == "completed"
+
+
+@pytest.mark.parametrize("answer", [
+    {"type": "execution-denied", "reason": "Not today"}, {"denied": True, "reason": "Not today"}
+])  # fmt: skip
+def test_a_denied_call_was_refused_by_the_user(answer: dict[str, Any]) -> None:
+    told = {"type": "tool-result", "toolCallId": "c1", "toolName": "publish", "output": answer}
+    heard = json.dumps([{"role": "tool", "content": [told]}])
+    [run] = read(_generate(_asks(), _request(prompt_messages=heard), name="clerk")).runs
+    [call] = tools(run)
+    assert (call.status, call.refused_by, call.error) == ("refused", "user", "Not today")
+    assert call.result is None
+
+
+@pytest.mark.parametrize(("named", "agent"), [("gpt-5", "main"), ("clerk", "clerk")])
+def test_since_version_7_a_span_with_the_name_of_its_model_has_no_agent_name(
+    named: str, agent: str
+) -> None:
+    told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "gpt-5"}
+    made = using(piece(f"invoke_agent {named}", _request()), "gen_ai", **told)
+    assert chain(read(made)) == [agent]

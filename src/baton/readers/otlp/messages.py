@@ -78,7 +78,7 @@ class Answer(msgspec.Struct, kw_only=True, gc=False):
     """The answer to a tool call, as the model received it.
 
     ``at`` is set if the answer came later than the call. ``hosted``: the model provider ran the
-    tool itself.
+    tool itself. ``refused``: a person did not allow the call.
     """
 
     id: str | None = None
@@ -87,6 +87,7 @@ class Answer(msgspec.Struct, kw_only=True, gc=False):
     failed: bool = False
     at: float | None = None
     hosted: bool = False
+    refused: bool = False
 
 
 def is_block(value: Any) -> bool:

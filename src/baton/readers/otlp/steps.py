@@ -513,6 +513,8 @@ def _settle(action: Action) -> None:
             step.status = "waiting"
     answer = result.text if result is not None else None
     decision = _decision(step.error or answer or "")
+    if action.answer is not None and action.answer.refused:
+        decision = "refused"
     if decision is not None:
         step.status, step.error, step.result = decision, step.error or answer, None
         step.refused_by = "user" if decision == "refused" else None

@@ -57,6 +57,11 @@ _TOOL = "ai.toolCall"
 # Traceloop's SDK changes spans of the Vercel AI SDK: it renames attributes, so the remaining `ai.*`
 # names are not complete.
 _TRACELOOP = "traceloop.span.kind"
+# The classes of the SDK's errors: what a model is told of a call of an unknown tool, or one with
+# arguments that its schema does not allow.
+_INVALID = ("AI_InvalidToolInputError: ", "AI_NoSuchToolError: ")
+# `{"denied": true, "reason": "Not today"}` in version 7; before, `{"type": "execution-denied"}`.
+_DENIED = frozenset({"denied", "reason"})
 # The SDK's own value, and those of providers, which older versions pass on.
 _CALLING = frozenset({"tool-calls", "tool_calls", "tool-call"})
 
@@ -103,7 +108,41 @@ def _of_version_7(span: Span) -> Reading:
     says = genai.read(span)
     if type(says) is ToolSpan and "gen_ai.tool.call.result" in span.attributes:
         says.result = _result(span.attributes["gen_ai.tool.call.result"])
+    elif type(says) is AgentSpan and "gen_ai.agent.name" not in span.attributes:
+        # Without a `functionId`, the span has the name of the model: `invoke_agent gpt-5`. Any
+        # other name is the program's own, by the option `agentSpanName`.
+        model = text(span.attributes.get("gen_ai.request.model"))
+        says.name = None if says.name == model else says.name
+    elif type(says) is ModelSpan:
+        reasons = span.attributes.get("gen_ai.response.finish_reasons")
+        says.calls = says.calls or (isinstance(reasons, list) and not _CALLING.isdisjoint(reasons))
+    if type(says) is ModelSpan and says.heard is not None:
+        heard = says.heard
+        says.heard = lambda: _judged(read_messages(heard))
+        if says.offered is None:
+            says.offered = []  # the request is recorded, and it offers no tool
     return says
+
+
+def _judged(heard: list[Message]) -> list[Message]:
+    """Mark the answers by which the SDK says that a call was not carried out.
+
+    Their types are recorded by no version 7, and by older ones only for errors.
+    """
+    for message in heard:
+        for answer in message.answers:
+            result = answer.result
+            if result is None:
+                continue
+            if (result.text or "").startswith(_INVALID):
+                answer.failed = True
+            elif isinstance(result.data, dict):
+                denied = result.data.get("denied") is True and result.data.keys() <= _DENIED
+                if denied or result.data.get("type") == "execution-denied":
+                    answer.refused = True
+                    reason = text(result.data.get("reason"))
+                    answer.result = None if reason is None else Content(text=reason)
+    return heard
 
 
 def _agent(span: Span) -> AgentSpan:
@@ -151,7 +190,7 @@ def _model(span: Span) -> ModelSpan:
     heard = first(attributes, "ai.prompt.messages", "ai.prompt")
     if heard is not None:
         asked = parsed(heard)
-        says.heard = lambda: _asked(asked)
+        says.heard = lambda: _judged(_asked(asked))
     if _said(attributes) is not None or _calls_in(attributes) is not None:
         says.spoken = lambda: _answered(attributes, calls=True)
     says.offered = tool_names(attributes.get("ai.prompt.tools")) or says.offered
@@ -254,7 +293,13 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     A call at the top of a trace is an agent. So is a call in a tool, if it has tools itself: a tool
     may ask a model once, to sum up what it found. Any other call is a part of the enclosing agent:
     the loop of an agent that another instrumentation records.
+
+    An agent that ended because its model called a tool that the SDK did not carry out waits: a
+    person has to allow the call, or the client of the program carries it out.
     """
+    for node in nodes:
+        if node.says.framework == _FRAMEWORK and type(node.says) is AgentSpan:
+            node.says.waits = _waits(node)
     for node in nodes:
         says = node.says
         if says.framework != _FRAMEWORK or type(says) is not AgentSpan or says.name:
@@ -267,6 +312,36 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             continue
         node.says = as_plain(says)
     return []
+
+
+def _waits(agent: Node) -> bool:
+    """Return whether an agent ended with a call of one of its tools that nothing carried out."""
+    if agent.says.failed or agent.span.ended is None:
+        return False
+    own = list(_own(agent))
+    requests = [node for node in own if type(node.says) is ModelSpan]
+    last = max(requests, key=lambda node: node.started, default=None)
+    if last is None or type(last.says) is not ModelSpan:
+        return False
+    if not last.says.calls or last.says.failed or not last.says.offered:
+        return False
+    # Calls of unknown tools are not carried out either: the model is told that there is no such
+    # tool. If that was the last step which the program allows, nothing waits.
+    offered = set(last.says.offered)
+    calls = [call for said in last.says.spoken_messages() for call in said.calls]
+    ran = {node.says.call for node in own if type(node.says) is ToolSpan}
+    return any(call.id and call.id not in ran and call.name in offered for call in calls)
+
+
+def _own(agent: Node) -> Iterator[Node]:
+    """Yield the requests and tool calls of an agent, without those of agents inside it."""
+    inside = list(agent.children)
+    while inside:
+        node = inside.pop()
+        if type(node.says) in (ModelSpan, ToolSpan):
+            yield node
+        elif type(node.says) is not AgentSpan:
+            inside += node.children
 
 
 def _has_tools(agent: Node) -> bool:
