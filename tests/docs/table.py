@@ -57,6 +57,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "llama-index": ("LlamaIndex", "OpenInference"),
     "llama-index-traceloop": ("LlamaIndex", "Traceloop"),
     "semantic-kernel": ("Semantic Kernel", "its own spans"),
+    "mastra": ("Mastra", "`@mastra/otel-exporter`"),
     "haystack": ("Haystack", "`opentelemetry-haystack`"),
     "openinference-added": (
         "pydantic-ai, Strands, Google ADK",

@@ -1,0 +1,347 @@
+"""Mastra's spans: of ``@mastra/otel-exporter`` and ``@mastra/otel-bridge``.
+
+The loop of an agent is one ``model_generation`` with a ``model_step`` for each request. The step
+has the answer and the tool calls, its ``model_inference`` the tokens. A sub-agent is a tool
+``agent-NAME`` of its caller, and runs inside that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from baton.model import AgentCard, Content
+from baton.readers.otlp.messages import Answer, Call, Message, read_messages
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+    as_plain,
+)
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.values import content, parsed, shown, text
+
+from . import genai
+from .base import Dialect, with_attribute
+
+_TYPE = "mastra.span.type"
+_FRAMEWORK = "mastra"
+_TOOLS = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
+_MADE = "mastra.model_step.output"
+_CHUNK = "mastra.model_chunk.output"
+_SUB_AGENT = "agent-"
+# What a sub-agent returns to its caller: `{"text": ..., "subAgentThreadId": ...}`. The model gets
+# only the text.
+_ANSWER_OF_AGENT = "subAgentThreadId"
+
+
+def read(span: Span) -> Reading:
+    """Read one span."""
+    attributes = span.attributes
+    kind = text(attributes.get(_TYPE)) or ""
+    says: Reading
+    if kind == "agent_run":
+        says = _agent(span)
+    elif kind == "model_inference":
+        says = genai.read_model(span)
+    elif kind == "model_generation":
+        says = _generation(span)
+    elif kind == "model_step":
+        says = PlainSpan(name=span.name)
+        says.spoken = lambda: _answered(parsed(attributes.get(_MADE)))
+    elif kind in _TOOLS:
+        says = _tool(span)
+    elif kind == "workflow_run":
+        says = WorkflowSpan(name=genai.named_by(span.name) or span.name.partition(" ")[2])
+        asked = parsed(attributes.get("mastra.workflow_run.input"))
+        says.heard = lambda: _given(asked)
+    else:  # memory, processors, steps of workflows, chunks: nothing that an agent does itself
+        says = PlainSpan(name=span.name)
+    says.framework = _FRAMEWORK
+    genai.fail(says, span)
+    return says
+
+
+def _agent(span: Span) -> AgentSpan:
+    says = genai.read_agent(span)
+    attributes = span.attributes
+    says.resumes = attributes.get("mastra.metadata.resumed") is True
+    if says.card is None:
+        says.card = AgentCard()
+    asked = parsed(attributes.get("mastra.agent_run.input"))
+    if asked is not None and not says.resumes:
+        says.heard = lambda: _given(asked)
+    made = parsed(attributes.get("mastra.agent_run.output"))
+    if isinstance(made, Mapping):
+        says.waits = made.get("status") == "suspended"
+        said = _said(made)
+        if said is not None:
+            says.output = said
+    return says
+
+
+def _generation(span: Span) -> PlainSpan | ModelSpan:
+    """Read the loop of an agent; what it was given is what its first request contains."""
+    attributes = span.attributes
+    says = genai.read_model(span)
+    asked = parsed(attributes.get("mastra.model_generation.input"))
+    if isinstance(asked, Mapping) and isinstance(asked.get("messages"), list):
+        says.heard = asked["messages"]
+    made = parsed(attributes.get("mastra.model_generation.output"))
+    if isinstance(made, Mapping):
+        says.spoken = lambda: _answered(made)
+    return says
+
+
+def _said(made: Mapping[str, Any]) -> Content | None:
+    """Return an answer: ``{"text": ...}``, with ``object`` if it is structured."""
+    if made.get("object") is not None:
+        return content(made["object"])
+    said = text(made.get("text"))
+    return None if said is None else Content(text=said)
+
+
+def _given(asked: Any) -> list[Message]:
+    """Read the input of an agent: a text, messages, or the ``{"prompt": ...}`` of a workflow."""
+    if isinstance(asked, str):
+        return [Message(role="user", content=Content(text=asked))]
+    if isinstance(asked, Mapping):
+        if isinstance(asked.get("messages"), list):
+            return _given(asked["messages"])
+        prompt = text(asked.get("prompt"))
+        said = content(asked) if prompt is None or len(asked) > 1 else Content(text=prompt)
+        return [Message(role="user", content=said)]
+    if isinstance(asked, list):
+        return read_messages([_unstored(message) for message in asked])
+    return []
+
+
+def _unstored(message: Any) -> Any:
+    """Return a message as models get it; Mastra's memory wraps the parts of its messages."""
+    body = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(body, Mapping) and isinstance(body.get("parts"), list):
+        return {"role": message.get("role"), "parts": body["parts"]}
+    return message
+
+
+def _answered(made: Any) -> list[Message]:
+    """Read the answer of a model: ``{"text": ..., "toolCalls": [...]}``."""
+    if not isinstance(made, Mapping):
+        return []
+    message = Message(role="assistant", content=_said(made))
+    message.thought = text(made.get("reasoningText"))
+    calls = made.get("toolCalls")
+    message.calls = list(_calls(calls if isinstance(calls, list) else []))
+    return [message] if message.content or message.calls or message.thought else []
+
+
+def _calls(written: list[Any]) -> Iterator[Call]:
+    for call in written:
+        name = text(call.get("toolName")) if isinstance(call, Mapping) else None
+        if name is not None:
+            arguments = call.get("args", call.get("toolInput"))
+            yield Call(id=text(call.get("toolCallId")), name=name, arguments=shown(arguments))
+
+
+def _tool(span: Span) -> Reading:
+    says = genai.read_tool(span)
+    if not isinstance(says, ToolSpan):
+        return says
+    result = parsed(span.attributes.get("gen_ai.tool.call.result"))
+    if isinstance(result, Mapping):
+        if _ANSWER_OF_AGENT in result:
+            says.result = _said(result)
+        elif result.get("error") is True and "validationErrors" in result:
+            # The arguments do not fit the schema, so the tool did not run. The span is OK.
+            says.failed, says.error, says.result = (
+                True,
+                text(result.get("message")),
+                None,
+            )
+    return says
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Give each request its messages, and join runs that a person resumed."""
+    own = [node for node in nodes if node.says.framework == _FRAMEWORK]
+    for node in own:
+        if _kind(node) == "model_generation" and type(node.says) is ModelSpan:
+            _share_out(node, node.says)
+    for node in own:
+        if type(node.says) is AgentSpan and node.says.waits:
+            _ask(node)
+    resumed: _Resumed = {}
+    for node in own:
+        if type(node.says) is AgentSpan and node.says.resumes:
+            _resume(node, node.says, resumed)
+    for node in own:
+        if type(node.says) is AgentSpan:
+            _finish(node, node.says)
+        elif type(node.says) is ToolSpan:
+            _delegate(node, node.says)
+    return []
+
+
+def _kind(node: Node) -> Any:
+    return node.span.attributes.get(_TYPE)
+
+
+def _share_out(loop: Node, whole: ModelSpan) -> None:
+    """Give the requests of a loop its input, and the answers of their steps.
+
+    Inputs of later steps are recorded without ids, with results as ``[tool-result: soil]``. The
+    spans of the tools hold more.
+    """
+    steps = [node for node in loop.children if _kind(node) == "model_step"]
+    steps.sort(key=lambda node: node.started)
+    requests: list[ModelSpan] = []
+    for step in steps:
+        inside = [node for node in step.children if _kind(node) == "model_inference"]
+        for node in inside:
+            if type(node.says) is ModelSpan:
+                _answer(node, node.says, step)
+                requests.append(node.says)
+    if not requests:
+        return  # an older version: the loop counts as one request
+    given = whole.heard_messages()
+    if any(message.role != "system" for message in given):
+        requests[0].heard, requests[0]._heard = given, given
+    loop.says = as_plain(whole)
+    loop.says.heard = loop.says.spoken = None
+
+
+def _answer(node: Node, request: ModelSpan, step: Node) -> None:
+    if type(step.says) is PlainSpan and _MADE in step.span.attributes:  # else unknown
+        _say(request, step.says.spoken_messages())
+    # A request that failed has a span that is OK.
+    reasons = parsed(node.span.attributes.get("gen_ai.response.finish_reasons"))
+    request.failed = request.failed or reasons == ["error"]
+
+
+def _say(request: ModelSpan, said: list[Message]) -> None:
+    request.spoken, request._spoken = said, said
+    request.calls = any(message.calls for message in said)
+
+
+def _ask(agent: Node) -> None:
+    """Add the call that waits for a person: the step has no answer yet, and the agent names it."""
+    asked = parsed(agent.span.attributes.get("mastra.agent_run.output"))
+    id_ = asked.get("toolCallId") if isinstance(asked, Mapping) else None
+    # The stream repeats the call together with the question, and with its arguments.
+    chunks = [
+        parsed(c.span.attributes.get(_CHUNK)) for c in _below(agent) if _CHUNK in c.span.attributes
+    ]
+    asks = (
+        c for c in chunks if isinstance(c, Mapping) and "args" in c and c.get("toolCallId") == id_
+    )
+    calls = list(_calls([next(asks, asked)])) if id_ is not None else []
+    requests = list(_own(agent))
+    if calls and requests and not _written(requests[-1]):
+        last = requests[-1].says
+        if type(last) is ModelSpan:
+            _say(last, [*last.spoken_messages(), Message(role="assistant", calls=calls)])
+
+
+_Resumed = dict[int, tuple[Node, dict[str | None, Reading]]]
+"""By the id of a node that is or joined a run: the node of the run, and its requests by call.
+
+Each node is visited once, so that many spans that resume each other take no longer than others.
+"""
+
+
+def _resume(again: Node, says: AgentSpan, resumed: _Resumed) -> None:
+    """Make the rest of a run that waited for a person a part of that run."""
+    first = again.parent
+    while first is not None and type(first.says) is not AgentSpan and id(first) not in resumed:
+        first = first.parent
+    if first is None:
+        return
+    if id(first) not in resumed:
+        written = {call.id: node.says for node in _own(first) for call in _written(node)}
+        resumed[id(first)] = first, written
+    first, written = resumed[id(first)]
+    if type(first.says) is not AgentSpan or first.says.name != says.name:
+        return
+    requests = list(_own(again))
+    for node in requests:
+        # The request before the question is recorded again: with the same calls, and its tokens.
+        calls = _written(node)
+        earlier = [written.get(call.id) for call in calls]
+        before = earlier[0] if earlier else None
+        if type(node.says) is ModelSpan and type(before) is ModelSpan and None not in earlier:
+            before.usage = before.usage or node.says.usage
+            _say(before, node.says.spoken_messages())
+            node.says = as_plain(node.says)
+        else:
+            written.update((call.id, node.says) for call in calls)
+    resumed[id(again)] = first, written
+    decision = parsed(again.span.attributes.get("mastra.agent_run.input"))
+    if isinstance(decision, Mapping) and decision.get("approved") is False:
+        refused = Answer(id=text(decision.get("toolCallId")), refused=True)
+        left = [node.says for node in requests if type(node.says) is ModelSpan]
+        if left:
+            told = [*left[0].heard_messages(), Message(role="tool", answers=[refused])]
+            left[0].heard, left[0]._heard = told, told
+    first.says.output, first.says.waits = says.output, says.waits
+    first.says.failed, first.says.error = says.failed, says.error
+    first.ended = max(first.ended, again.ended)
+    again.says = as_plain(says)
+    again.says.heard = again.says.spoken = None
+    again.says.resumes = False
+
+
+def _own(agent: Node) -> Iterator[Node]:
+    """Yield the requests of an agent in start order."""
+    requests = [node for node in _below(agent) if type(node.says) is ModelSpan]
+    yield from sorted(requests, key=lambda node: node.started)
+
+
+def _below(agent: Node) -> Iterator[Node]:
+    """Yield the spans below an agent, without those of other agents inside it."""
+    inside = list(agent.children)
+    while inside:
+        node = inside.pop()
+        if type(node.says) is not AgentSpan:
+            yield node
+            inside += node.children
+
+
+def _written(node: Node) -> list[Call]:
+    says = node.says
+    said = says.spoken_messages() if type(says) is ModelSpan else []
+    return [call for message in said for call in message.calls]
+
+
+def _finish(agent: Node, says: AgentSpan) -> None:
+    """Make the last text the answer: Mastra joins those of all steps (``I ask.Plant beans.``)."""
+    if says.output is None or says.output.text is None:
+        return
+    requests = list(_own(agent))
+    last = requests[-1].says if requests else None
+    said = last.spoken_messages() if type(last) is ModelSpan else []
+    answer = said[-1].content.text if said and said[-1].content is not None else None
+    if answer and says.output.text.endswith(answer):
+        says.output = Content(text=answer)
+
+
+def _delegate(tool: Node, says: ToolSpan) -> None:
+    """Name the target of a call that started no agent, as its sub-agents' tools are named."""
+    name = says.name or ""
+    if name.startswith(_SUB_AGENT) and not any(type(c.says) is AgentSpan for c in tool.children):
+        says.mode, says.target = "delegate", name.removeprefix(_SUB_AGENT)
+
+
+DIALECT = Dialect(
+    name="mastra",
+    rank=25,
+    claims=with_attribute(_TYPE),
+    read=read,
+    resolve=resolve,
+    tokens=genai.TOKENS,
+    prefixes=("mastra.",),
+    conversations=("mastra.metadata.threadId",),
+)
