@@ -71,6 +71,8 @@ _ORCHESTRATOR = "Orchestrator"
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
 _TRACEBACK = "Traceback (most recent call last):"
+_CLASS_NAME = 100
+"""The length of the longest name of an error class, and of the characters around it."""
 _STRANDS = "strands-agents"
 # Old versions of Strands have no operation name; this name distinguishes their spans.
 _MODEL_INVOKE = "Model invoke"
@@ -408,6 +410,9 @@ def fail(says: Reading, span: Span) -> None:
 def error_text(span: Span) -> str | None:
     """Return what a failed span says about its error."""
     if span.message:
+        thrown = thrown_in_javascript(span.message)
+        if thrown is not None:
+            return thrown[1] or thrown[0]
         # OpenInference appends the traceback to the error. It is not part of the message.
         return span.message.partition(_TRACEBACK)[0].rstrip() or span.message
     for event in span.events:
@@ -416,6 +421,24 @@ def error_text(span: Span) -> str | None:
             if said:
                 return str(said)
     return text(span.attributes.get("error.type"))
+
+
+def thrown_in_javascript(status: str) -> tuple[str, str] | None:
+    """Return class and message of an error that OpenInference for JavaScript wrote as a status.
+
+    It writes the message, and after an empty line the stack, which begins with the class and the
+    message again.
+    """
+    head, at, _ = status.partition("\n    at ")
+    # The message is half of this, apart from the name of the class.
+    middle = head.find("\n\n", max((len(head) - _CLASS_NAME) // 2, 0)) if at else -1
+    while 0 <= middle <= len(head) // 2:
+        message, stack = head[:middle], head[middle + 2 :]
+        name = stack.removesuffix(f": {message}") if message else stack
+        if name.isidentifier():
+            return name, message
+        middle = head.find("\n\n", middle + 1)
+    return None
 
 
 DIALECT = Dialect(

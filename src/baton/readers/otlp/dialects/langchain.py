@@ -28,6 +28,7 @@ from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, printed_value, text
 
 from .base import Dialect
+from .genai import thrown_in_javascript
 
 # A Command that goes to a node by `Send` also contains the state; only the name is needed.
 _SEND = re.compile(r"Send\(node='([^']*)'")
@@ -162,7 +163,8 @@ def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
                 type_ = str(event.attributes.get("exception.message", "")).partition("(")[0]
             if type_ in how:
                 return True
-    return False
+    thrown = thrown_in_javascript(span.message) if span.message else None
+    return thrown is not None and thrown[0] in how
 
 
 def _run(says: PlainSpan, given: Any, made: Any) -> None:

@@ -44,7 +44,8 @@ _ANSWERED = "llm.output_messages."
 # answers have no call and need not be decoded a second time.
 _CALLING = ("tool_call", "tool_use", "function_call")
 # Who made a span: `openinference.instrumentation.langchain`, or our own handler.
-_SCOPES = ("openinference.instrumentation.", "baton.instrumentation.")
+_JAVASCRIPT = "@arizeai/openinference-instrumentation-"
+_SCOPES = ("openinference.instrumentation.", "baton.instrumentation.", _JAVASCRIPT)
 # Instrumentations whose name differs from the framework's. LangGraph has no instrumentation itself.
 _OPENAI = "openai-agents"
 _FRAMEWORKS = {
@@ -135,11 +136,19 @@ def read(span: Span) -> Reading:
 def _tool(span: Span) -> Reading:
     attributes = span.attributes
     name = text(attributes.get("tool.name"))
-    if name is None and span.name.lower().partition(" ")[0] == "handoff":
-        # OpenAI Agents: a tool without a name, with the names of both agents as in and output.
-        target = text(shown(attributes.get("output.value")))
+    nameless = name is None and span.name.lower().partition(" ")[0] == "handoff"
+    if nameless or (name and name == _HANDOFF.replace(" ", "_") + span.name[len(_HANDOFF) :]):
+        # OpenAI Agents: a tool without a name, with the names of both agents as in and output. In
+        # JavaScript these are `{"from_agent": ...}` and `{"to_agent": ...}`.
+        sender, target = (
+            text(each.get(key) if isinstance(each, dict) else each)
+            for each, key in (
+                (shown(attributes.get("input.value")), "from_agent"),
+                (shown(attributes.get("output.value")), "to_agent"),
+            )
+        )
         handoff = HandoffSpan(
-            agent=text(shown(attributes.get("input.value"))),
+            agent=sender,
             target=target or span.name[len(_HANDOFF) :] or None,
         )
         fail(handoff, span)

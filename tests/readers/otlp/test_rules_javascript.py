@@ -1,0 +1,64 @@
+"""What OpenInference writes in JavaScript, where it differs from Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.readers.otlp.dialects.genai import thrown_in_javascript
+
+from .spans import Piece, chain, edges, piece, read, tools, using
+
+_OF = "@arizeai/openinference-instrumentation-"
+_STACK = "\n    at run (app.js:3:1)\n    at main (app.js:9:1)"
+
+
+def _span(package: str, kind: str, name: str, *inside: Piece, **told: str) -> Piece:
+    error = told.pop("error", None)
+    made = piece(name, *inside, error=error)
+    return using(made, _OF + package, **{"openinference.span.kind": kind}, **told)
+
+
+@pytest.mark.parametrize(
+    ("status", "thrown"),
+    [
+        (f"boom\n\nError: boom{_STACK}", ("Error", "boom")),
+        (f"\n\nParentCommand{_STACK}", ("ParentCommand", "")),
+        (f"[\n  1\n]\n\nGraphInterrupt: [\n  1\n]{_STACK}", ("GraphInterrupt", "[\n  1\n]")),
+        (f"{'long ' * 500}\n\nTypeError: {'long ' * 500}{_STACK}", ("TypeError", "long " * 500)),
+        (f"two\n\nparts\n\nError: two\n\nparts{_STACK}", ("Error", "two\n\nparts")),
+        ("boom", None),
+        (f"boom{_STACK}", None),
+        (f"boom\n\nError: other{_STACK}", None),
+        ("", None),
+    ],
+)
+def test_class_and_message_of_an_error_are_found_in_its_stack(
+    status: str, thrown: tuple[str, str] | None
+) -> None:
+    assert thrown_in_javascript(status) == thrown
+
+
+def test_the_message_of_a_failed_tool_has_no_stack() -> None:
+    failed = _span("langchain", "TOOL", "stock", error=f"locked\n\nError: locked{_STACK}")
+    [call] = tools(read(_span("langchain", "AGENT", "buyer", failed)).runs[0])
+    assert (call.status, call.error) == ("failed", "locked")
+
+
+def test_a_hand_off_has_the_names_of_both_agents() -> None:
+    passing = _span(
+        "openai-agents",
+        "TOOL",
+        "handoff to Clerk",
+        **{
+            "tool.name": "handoff_to_Clerk",
+            "input.value": '{"from_agent":"Usher"}',
+            "output.value": '{"to_agent":"Clerk"}',
+        },
+    )
+    agents = [
+        _span("openai-agents", "AGENT", "Usher", passing),
+        _span("openai-agents", "AGENT", "Clerk"),
+    ]
+    turn = read(_span("openai-agents", "CHAIN", "Agent workflow", *agents))
+    assert chain(turn) == ["Usher", "Clerk"]
+    assert edges(turn) == [("Usher", "Clerk", "transfer")]
