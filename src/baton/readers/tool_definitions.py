@@ -8,11 +8,12 @@ from typing import Any
 
 from .otlp.values import HIDDEN, first, parsed, text
 
-# Arguments that name the target, by framework: `agent_name` ADK and Strands, `subagent_type` Claude
-# Code and LangChain's deep agents, `coworker` and `co_worker` CrewAI, `member_id` Agno. The others
-# are generic names that programs of their own use.
+# Arguments that name the target, by framework: `agent_name` ADK (`agentName` in JavaScript) and
+# Strands, `subagent_type` Claude Code and LangChain's deep agents, `coworker` and `co_worker`
+# CrewAI, `member_id` Agno. The others are generic names that programs of their own use.
 TARGET_ARGUMENTS = (
     "agent_name",
+    "agentName",
     "subagent_type",
     "coworker",
     "co_worker",

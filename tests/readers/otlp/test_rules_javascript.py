@@ -6,7 +6,22 @@ import pytest
 
 from baton.readers.otlp.dialects.genai import thrown_in_javascript
 
-from .spans import Piece, chain, edges, piece, read, tools, using
+from .spans import (
+    Piece,
+    agent,
+    chain,
+    edges,
+    model,
+    only,
+    piece,
+    read,
+    read_trace,
+    spans,
+    tool,
+    tools,
+    using,
+    workflow,
+)
 
 _OF = "@arizeai/openinference-instrumentation-"
 _STACK = "\n    at run (app.js:3:1)\n    at main (app.js:9:1)"
@@ -62,3 +77,36 @@ def test_a_hand_off_has_the_names_of_both_agents() -> None:
     turn = read(_span("openai-agents", "CHAIN", "Agent workflow", *agents))
     assert chain(turn) == ["Usher", "Clerk"]
     assert edges(turn) == [("Usher", "Clerk", "transfer")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "followed"),
+    [
+        ((1.003, 1.022045), 1.022, True),
+        ((1.003, 1.0232), 1.022, False),  # a whole millisecond later
+        ((1.022, 1.022045), 1.022, False),  # both started together
+        ((1.0031, 1.022045), 1.0214, False),  # another clock, which counts fractions
+    ],
+)
+def test_an_agent_may_start_in_the_millisecond_in_which_the_one_before_it_ends(
+    first: tuple[float, float], second: float, followed: bool
+) -> None:
+    made = spans(workflow("watch", agent("first", model("Four.")), agent("second", model("Five."))))
+    for each in made:
+        at = 1e9 + second
+        if each.name == "invoke_agent second":
+            each.started, each.ended = at, at + 0.01
+        elif each.name == "invoke_agent first":
+            each.started, each.ended = (1e9 + time for time in first)
+        elif each.name == "invoke_workflow watch":
+            each.started, each.ended = 1e9 + 1, 1e9 + 2
+        else:
+            each.started, each.ended = at, at
+    [turn] = read_trace(made).turns
+    assert edges(turn) == ([("first", "second", "sequence")] if followed else [])
+
+
+def test_google_adk_names_the_target_of_a_transfer_in_camel_case() -> None:
+    called = tool("transfer_to_agent", args={"agentName": "pilot"})
+    turn = read(agent("captain", model("", calls=[]), called))
+    assert (only(turn).to_agent, only(turn).prompt) == ("pilot", None)

@@ -12,9 +12,10 @@ from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
 from .dialects.handover import asks_all, prompt_of
-from .readings import AgentSpan, ModelSpan, Node, Overlaps, ToolSpan
+from .readings import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
 from .runs import RunSpans
 from .steps import Action
+from .tree import in_milliseconds
 from .values import name_key, parsed, plain_name, same_name
 from .wire.trace_store import conversation_of
 
@@ -602,13 +603,25 @@ def _around(node: Node, run: RunSpans) -> bool:
 
 def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
     """Return the runs that ended last before this one started. Nothing follows earlier runs."""
-    ended = [o for o in place.frontier if o.ended <= run.started and not _still_inside(o, run)]
+    ended = [o for o in place.frontier if _ended_before(o, run) and not _still_inside(o, run)]
     if not ended:
         return ended
     latest = max(other.started for other in ended)
     gone = {id(other) for other in ended if other.ended <= latest}
     place.frontier = [other for other in place.frontier if id(other) not in gone]
     return [other for other in ended if id(other) not in gone]
+
+
+def _ended_before(other: Timed, run: RunSpans) -> bool:
+    """Return whether a run or span had ended when a run started.
+
+    JavaScript counts starts in whole milliseconds and ends in fractions of them: an agent that
+    ended at .022045 can be followed by one that starts at .022.
+    """
+    late = other.ended - run.started
+    if late <= 0 or late >= _TICK or other.started >= run.started:
+        return late <= 0
+    return in_milliseconds(run.started) and not in_milliseconds(other.ended)
 
 
 def _still_inside(other: RunSpans, run: RunSpans) -> bool:
@@ -626,7 +639,7 @@ def _still_inside(other: RunSpans, run: RunSpans) -> bool:
         around.add(id(mine))
         mine = mine.in_workflow
     while at is not None and id(at) not in around:
-        if at.ended > run.started:
+        if not _ended_before(at, run):
             return True
         at = at.in_workflow
     return False

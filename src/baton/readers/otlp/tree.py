@@ -213,11 +213,11 @@ def _had_ended(agent: Node, node: Node) -> bool:
     """
     if agent.ended >= node.started:
         return False
-    by_javascript = _in_milliseconds(node.started) and not _in_milliseconds(agent.ended)
+    by_javascript = in_milliseconds(node.started) and not in_milliseconds(agent.ended)
     return not by_javascript or node.started - agent.ended >= _MILLISECOND
 
 
-def _in_milliseconds(at: float) -> bool:
+def in_milliseconds(at: float) -> bool:
     """Return whether a time is a whole number of milliseconds, within the rounding of floats."""
     return abs(at * 1000 - round(at * 1000)) < _FLOAT_ERROR
 
