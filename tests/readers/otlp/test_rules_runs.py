@@ -221,6 +221,26 @@ def test_names_that_differ_in_case_and_separators_are_one_agent() -> None:
     assert only(turn).runs == [turn.runs[1].id]
 
 
+def test_an_agent_that_stopped_at_a_call_and_was_called_again_has_two_runs() -> None:
+    visit = [model(calls=[call("look", "c1")]), tool("look", id_="c1", result="no")]
+    stops = model(calls=[call("look", "c2")])
+    turn = read(
+        agent(
+            "boss",
+            model(calls=[call("clerk", "d1", task="Look")]),
+            agent("clerk", *visit, stops),
+            model(calls=[call("clerk", "d2", task="Look again")]),
+            agent("clerk", model("Nothing there.")),
+            model("Nothing."),
+        )
+    )
+    assert [run.agent for run in turn.runs] == ["boss", "clerk", "clerk"]
+    assert [(d.kind, d.to_agent, len(d.runs)) for d in turn.dispatches] == [
+        ("delegate", "clerk", 1),
+        ("delegate", "clerk", 1),
+    ]
+
+
 def test_an_agent_that_a_program_asks_twice_has_two_runs() -> None:
     turn = read(piece("batch", agent("a", model("one")), agent("a", model("two"))))
     assert chain(turn) == ["a", "a"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from math import inf
 
@@ -438,17 +438,46 @@ def _joined(found: list[RunSpans]) -> list[RunSpans]:
     """Join successive visits to one agent that nothing was handed over between."""
     kept: list[RunSpans] = []
     last: dict[int, tuple[RunSpans, float]] = {}
+    asked = _Asked(found)
     for run in found:
         before, others_end = last.get(id(run.place), (None, 0.0))
         alone = before is not None and others_end <= before.started
         follows = before is not None and before.ended <= run.started
-        if before is not None and alone and follows and _same_visit(before, run):
+        again = before is not None and alone and follows and _same_visit(before, run)
+        if before is not None and again and not asked.between(before, run):
             before.join(run)
         else:
             kept.append(run)
             before, others_end = run, max(others_end, before.ended if before else 0.0)
         last[id(run.place)] = before, others_end
     return kept
+
+
+class _Asked:
+    """Finds requests that an agent made between two visits to another one inside its span.
+
+    smolagents has no span for the call of an agent. If an agent stops at a call (its steps ran
+    out), and the agent around it asks its model and calls it again, there are two visits.
+    """
+
+    def __init__(self, runs: list[RunSpans]) -> None:
+        self._runs = runs
+        self._starts: dict[int, list[float]] | None = None
+
+    def between(self, before: RunSpans, run: RunSpans) -> bool:
+        """Return whether the agent around both asked its model after the first one ended."""
+        if run.outer is None:
+            return False
+        if self._starts is None:
+            self._starts = {}
+            for node in (node for each in self._runs for node in each.owned):
+                if type(node.says) is ModelSpan:
+                    self._starts.setdefault(id(node.in_agent), []).append(node.started)
+            for starts in self._starts.values():
+                starts.sort()
+        starts = self._starts.get(id(run.outer), [])
+        place = bisect_left(starts, before.ended)
+        return place < len(starts) and starts[place] <= run.started
 
 
 def _same_visit(before: RunSpans, run: RunSpans) -> bool:
