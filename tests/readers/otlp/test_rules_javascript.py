@@ -110,3 +110,33 @@ def test_google_adk_names_the_target_of_a_transfer_in_camel_case() -> None:
     called = tool("transfer_to_agent", args={"agentName": "pilot"})
     turn = read(agent("captain", model("", calls=[]), called))
     assert (only(turn).to_agent, only(turn).prompt) == ("pilot", None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "error"),
+    [('{"error": "no sensor"}', "failed", "no sensor"), ('{"result": 4}', "ok", None)],
+)
+def test_a_tool_of_google_adk_that_says_nothing_fails_if_its_answer_is_an_error(
+    answer: str, status: str, error: str | None
+) -> None:
+    def request(heard: str, said: str, *inside: Piece) -> Piece:
+        told = {
+            "gen_ai.request.model": "gemini",
+            "gcp.vertex.agent.llm_request": f'{{"contents": [{heard}]}}',
+            "gcp.vertex.agent.llm_response": f'{{"content": {said}}}',
+        }
+        return using(piece("call_llm", *inside), "gcp.vertex.agent", **told)
+
+    asked = '{"role": "user", "parts": [{"text": "Tide?"}]}'
+    called = '{"role": "model", "parts": [{"functionCall": {"name": "tide", "args": {}}}]}'
+    response = f'{{"functionResponse": {{"name": "tide", "response": {answer}}}}}'
+    answered = f'{{"role": "user", "parts": [{response}]}}'
+    bare = using(piece("execute_tool tide"), "gcp.vertex.agent")
+    said = '{"role": "model", "parts": [{"text": "Done."}]}'
+    made = agent(
+        "captain",
+        request(asked, called, bare),
+        request(f"{asked}, {called}, {answered}", said),
+    )
+    [call] = tools(read(using(made, "gcp.vertex.agent")).runs[0])
+    assert (call.status, call.error) == (status, error)

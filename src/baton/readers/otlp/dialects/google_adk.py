@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections import Counter
 
 from msgspec import structs
@@ -57,6 +58,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     If the last request writes a call, too, it also overwrites the calls of those before. But each
     call that was carried out has a span below.
     """
+    _fail_bare_tools(nodes)
     for node in nodes:
         says = node.says
         if type(says) is not ModelSpan or says.framework != _FRAMEWORK:
@@ -79,6 +81,60 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if says.usage is not None:
                 says.usage.complete = False
     return []
+
+
+def _fail_bare_tools(nodes: list[Node]) -> None:
+    """Let tools fail whose spans say nothing, if the next request has an error as their answer.
+
+    In JavaScript, a tool that raises leaves a span without attributes, and with the status unset.
+    """
+    bare = [
+        (node, tool)
+        for node in nodes
+        if type(tool := node.says) is ToolSpan
+        and tool.framework == _FRAMEWORK
+        and not node.span.attributes
+    ]
+    requests: dict[int, list[Node]] = {}
+    told: dict[int, dict[str | None, list[str | None]]] = {}
+    for node, tool in bare:
+        # A tool is below the request that called it, which is below its agent.
+        request = node.parent
+        agent = request.parent if request is not None else None
+        if request is None or agent is None:
+            continue
+        if id(agent) not in requests:
+            below = (each for each in agent.children if type(each.says) is ModelSpan)
+            requests[id(agent)] = sorted(below, key=_started)
+        later = requests[id(agent)]
+        place = bisect_right(later, request.started, key=_started)
+        if place == len(later):
+            continue
+        after = later[place]
+        if id(after) not in told and type(after.says) is ModelSpan:
+            told[id(after)] = _errors(after.says)
+        errors = told[id(after)].get(tool.name, [])
+        if errors and all(errors):
+            tool.failed, tool.error = True, errors[0]
+
+
+def _started(node: Node) -> float:
+    return node.started
+
+
+def _errors(request: ModelSpan) -> dict[str | None, list[str | None]]:
+    """Return the answers to the last calls, by the name of the tool; ``None`` if it is no error."""
+    found: dict[str | None, list[str | None]] = {}
+    for message in reversed(request.heard_messages()):
+        if message.role == "assistant":
+            break
+        for answer in message.answers:
+            data = answer.result.data if answer.result is not None else None
+            failed = (
+                str(data["error"]) if isinstance(data, dict) and set(data) == {"error"} else None
+            )
+            found.setdefault(answer.name, []).append(failed)
+    return found
 
 
 def _with_lost(lost: list[Call], spoken: list[Message]) -> list[Message]:
