@@ -32,6 +32,8 @@ _NAME = "ag2"
 _CHATS = frozenset({"conversation", "initiate_chats", "speaker_selection"})
 _OPENINFERENCE = "openinference.instrumentation.ag2"
 _INITIATE = re.compile(r"\.(?:a_)?initiate_chats?$")
+# OpenInference's reason of a model to stop, today's and OpenAI's older one.
+_CALLING = ("tool_calls", "function_call")
 # Tools that AG2 makes for the hand-offs of an agent end with their number:
 # `transfer_to_dentist_1`. An agent called `dentist_1` has the tool `transfer_to_dentist_1_1`.
 _NUMBER = re.compile(r"(?<=.)_\d+$")
@@ -150,9 +152,17 @@ class _Replies:
             beside = self._beside.get(id(executor.parent), [])
             place = bisect_right(beside, (executor.started, inf))
             last = beside[place - 1][2] if place else None
-            models = [c.says for c in last.children if type(c.says) is ModelSpan] if last else []
-            found = last if models and models[-1].calls else None
+            found = last if last is not None and _ends_with_calls(last) else None
         return found if found is not executor else None
+
+
+def _ends_with_calls(reply: Node) -> bool:
+    """Return whether the model of a reply stopped to call tools, also where content is hidden."""
+    models = [child for child in reply.children if type(child.says) is ModelSpan]
+    says = models[-1].says if models else None
+    if type(says) is ModelSpan and models[-1].span.attributes.get("llm.finish_reason") in _CALLING:
+        says.calls = True
+    return type(says) is ModelSpan and says.calls
 
 
 def _say_error(tool: Node, executor: AgentSpan, *, alone: bool) -> None:
