@@ -119,6 +119,7 @@ class _Replies:
         self._by_call: dict[str, Node] = {}
         self._beside: dict[int, list[tuple[float, int, Node]]] = {}
         self._in_chat: set[int] = set()
+        self._calling: dict[int, bool] = {}  # each reply is searched once, however many follow it
         owners: dict[int, Node | None] = {}  # the agent at or above each node; parents come first
         for number, node in enumerate(nodes):
             says, owner = node.says, owners.get(id(node.parent))
@@ -152,7 +153,9 @@ class _Replies:
             beside = self._beside.get(id(executor.parent), [])
             place = bisect_right(beside, (executor.started, inf))
             last = beside[place - 1][2] if place else None
-            found = last if last is not None and _ends_with_calls(last) else None
+            if last is not None and id(last) not in self._calling:
+                self._calling[id(last)] = _ends_with_calls(last)
+            found = last if last is not None and self._calling[id(last)] else None
         return found if found is not executor else None
 
 
