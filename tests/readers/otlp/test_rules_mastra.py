@@ -109,3 +109,17 @@ def test_an_answer_that_is_not_recorded_is_unknown() -> None:
     named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"}
     turn = _read(_span("agent_run", made, **named))
     assert "output" in turn.runs[0].unknown
+
+
+def test_an_older_loop_without_requests_of_its_own_has_its_steps_as_requests() -> None:
+    asks, says = {**_calls("soil"), "text": "I look."}, {"text": "Beans."}
+    steps = [
+        _span("model_step", _tool("soil"), **{"mastra.model_step.output": asks}),
+        _span("model_step", **{"mastra.model_step.output": says}),
+    ]
+    counts: dict[str, Any] = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 20}
+    made = using(_loop(*steps), **{"gen_ai.operation.name": "chat"}, **counts)
+    [run] = _read(_agent("gardener", made, made={"text": "I look.Beans."})).runs
+    assert (run.output, [call.status for call in tools(run)]) == (Content(text="Beans."), ["ok"])
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.requests) == (100, 20, 2)

@@ -205,13 +205,29 @@ def _share_out(loop: Node, whole: ModelSpan) -> None:
             if type(node.says) is ModelSpan:
                 _answer(node, node.says, step)
                 requests.append(node.says)
-    if not requests:
-        return  # an older version: the loop counts as one request
+    if not requests and not _of_steps(loop, whole, steps):
+        return
+    requests = requests or [says for step in steps if type(says := step.says) is ModelSpan]
     given = whole.heard_messages()
     if any(message.role != "system" for message in given):
         requests[0].heard, requests[0]._heard = given, given
     loop.says = as_plain(whole)
     loop.says.heard = loop.says.spoken = None
+
+
+def _of_steps(loop: Node, whole: ModelSpan, steps: list[Node]) -> bool:
+    """Make the steps of a loop its requests, as in older versions, which only count its tokens."""
+    agent = loop.parent.says if loop.parent is not None else None
+    if not all(_MADE in step.span.attributes for step in steps) or type(agent) is not AgentSpan:
+        return False
+    for step in steps:
+        request = ModelSpan(framework=_FRAMEWORK, model=whole.model)
+        request.failed, request.error = step.says.failed, step.says.error
+        if type(step.says) is PlainSpan:
+            _say(request, step.says.spoken_messages())
+        step.says = request
+    agent.totals = agent.totals or whole.usage
+    return bool(steps)
 
 
 def _answer(node: Node, request: ModelSpan, step: Node) -> None:
