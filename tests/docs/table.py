@@ -41,6 +41,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "langgraph": ("LangGraph, LangChain", "OpenInference"),
     "langgraph-traceloop": ("LangGraph, LangChain", "Traceloop"),
     "langsmith": ("LangGraph, LangChain", "LangSmith"),
+    "langgraph-langfuse": ("LangGraph, LangChain", "Langfuse (`CallbackHandler`)"),
     "vercel-ai": ("Vercel AI SDK", "its own spans"),
     "pydantic-ai": ("pydantic-ai, Logfire", "its own spans"),
     "autogen": ("AutoGen", "its own spans"),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import GotBack, Said, ToolCall, Trace, known
+from baton.model import Content, GotBack, Said, ToolCall, Trace, known
 from baton.model.views import agent_chain, tool_calls
 
 
@@ -109,6 +109,33 @@ def test_a_fan_out_is_one_group_and_joins_in_the_agent_after_it(adk: Any) -> Non
     assert [d.from_agent for d in dispatches[2:]] == ["a", "b"]
     assert len(trace.turns[0].runs[3].started_by) == 2
     assert trace.turns[0].runs[1].inside == ["fan"]
+
+
+def test_a_join_of_a_workflow_is_no_agent(adk: Any) -> None:
+    def at(node: str, *output_for: str) -> dict[str, Any]:
+        paths = [f"flow@1/{node}@1", *output_for]
+        return {"nodeInfo": {"path": f"flow@1/{node}@1", "outputFor": paths}}
+
+    joined = {**adk.event("flow", **at("join")), "output": {"left": "L.", "right": "R."}}
+    joined.pop("content", None)
+    made = {**adk.event("flow", **at("total", "flow@1")), "output": 7}
+    made.pop("content", None)
+    trace = adk.read(
+        [
+            adk.event("left", "L.", branch="left@1", **at("left")),
+            adk.event("right", "R.", branch="right@1", **at("right")),
+            joined,
+            adk.event("last", "End.", **at("last")),
+            made,
+        ]
+    )
+    assert chain(trace) == ["left", "right", "last"]
+    assert edges(trace)[-2:] == [
+        ("sequence", "left", "last", "order"),
+        ("sequence", "right", "last", "order"),
+    ]
+    assert [run.inside for run in trace.turns[0].runs] == [[], [], []]
+    assert trace.turns[0].output == Content(data=7)
 
 
 def test_a_sequence_inside_a_branch_stays_in_it(adk: Any) -> None:

@@ -305,9 +305,13 @@ class Actions(Wire, kw_only=True):
 
 
 class NodeInfo(msgspec.Struct, kw_only=True):
-    """The origin of an event: ``router@1/billing@1``, counting visits; often empty."""
+    """The origin of an event: ``router@1/billing@1``, counting visits; often empty.
+
+    ``output_for``: paths of the nodes, and of the workflows around them, whose output it is.
+    """
 
     path: str | None = None
+    output_for: list[str] | None = None
 
 
 class Transcription(msgspec.Struct, kw_only=True):

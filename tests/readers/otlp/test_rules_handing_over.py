@@ -393,3 +393,49 @@ def test_one_agent_that_a_tool_runs_twice_at_once_is_one_hand_off() -> None:
     turn = read(agent("boss", model(), used, model("Done.")))
     assert edges(turn) == [("boss", "a", "delegate")]
     assert len(only(turn).runs) == 2
+
+
+def test_control_returns_to_whoever_gave_it_over_several_levels() -> None:
+    def move(to: str) -> Piece:
+        return tool(f"transfer_to_{to}", result=f"Transferred to {to}")
+
+    turn = read(
+        workflow(
+            "w",
+            agent("head", model(), move("lead")),
+            agent("lead", model(), move("clerk")),
+            agent("clerk", model("Done.")),
+            agent("lead", model(), move("aide")),
+            agent("aide", model("Also done.")),
+            agent("lead", model("Both done.")),
+            agent("head", model("All done.")),
+        )
+    )
+    assert edges(turn) == [
+        ("head", "lead", "transfer"),
+        ("lead", "clerk", "transfer"),
+        ("clerk", "lead", "return"),
+        ("lead", "aide", "transfer"),
+        ("aide", "lead", "return"),
+        ("lead", "head", "return"),
+    ]
+    assert turn.dispatches[-1].answers == turn.dispatches[0].id
+
+
+def test_a_call_without_a_span_is_a_delegate_if_an_agent_beside_was_given_its_arguments() -> None:
+    trip = {"city": "Lyon", "days": 2}
+
+    def played(given: str) -> Turn:
+        asked = [call("make_trip", "c1", **trip)]
+        back = [
+            {"role": "assistant", "parts": [{"type": "tool_call", **asked[0]}]},
+            {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "result": "ok"}]},
+        ]
+        lead = agent("lead", model(calls=asked), Piece(takes=4.0), model("Go.", hears=back))
+        guide = agent("guide", model("A trip.", hears=given))
+        return read(workflow("w", together(lead, Piece(inside=(Piece(takes=1.5), guide)))))
+
+    turn = played(msgspec.json.encode(trip).decode())
+    assert edges(turn) == [("lead", "guide", "delegate")]
+    assert only(turn).result == Content(text="ok")
+    assert edges(played("Something else.")) == []

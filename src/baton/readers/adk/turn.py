@@ -105,7 +105,7 @@ class Lanes:
         if names and names[-1] != agent and event.error_code and event.content is None:
             if names[-1] == expected or names[-1] in self._authors:
                 agent = names[-1]
-        branch = (event.branch or "").split(".") if event.branch else []
+        branch = [step.partition("@")[0] for step in (event.branch or "").split(".") if step]
         lane = event.branch or _MAIN_LANE
         if branch and branch[-1] != agent and branch[-1] in self._authors:
             branch, lane = [], _MAIN_LANE
@@ -157,6 +157,18 @@ def read_turn(
     return reader.finish(torn)
 
 
+def is_of_workflow(event: AnyEvent) -> bool:
+    """Return whether an event only has the output of a node that is no agent, such as a join.
+
+    Its author is the workflow: ``flow`` writes the event of the node ``flow@1/join@1``.
+    """
+    path = event.node_info.path if event.node_info is not None else None
+    if event.output is None or event.content is not None or not path or event.model_version:
+        return False
+    *around, node = (step.partition("@")[0] for step in path.split("/"))
+    return node != event.author and event.author in around
+
+
 def is_bookkeeping(event: AnyEvent) -> bool:
     """Return whether an event is only bookkeeping: state changes or agent ends without content."""
     return not (
@@ -165,7 +177,7 @@ def is_bookkeeping(event: AnyEvent) -> bool:
         or event.error_code
         or event.error_message
         or event.usage_metadata
-        or event.output is not None
+        or (event.output is not None and not is_of_workflow(event))
         or (event.output_transcription and event.output_transcription.text)
         or (event.actions and event.actions.transfer_to_agent)
     )
@@ -207,6 +219,8 @@ class _TurnReader:
             self._read_user(event)
         elif not is_bookkeeping(event):
             self._read_agent(event)
+        elif is_of_workflow(event):
+            self._read_node(event)
 
     def finish(self, torn: bool) -> Turn:
         """Close what is still open."""
@@ -261,6 +275,16 @@ class _TurnReader:
         if heard:
             before = self._turn.input
             self._turn.input = heard if before is None else _joined(before, heard)
+
+    def _read_node(self, event: AnyEvent) -> None:
+        """Read the output of a node that is no agent: it can be the answer of the workflow."""
+        info = event.node_info
+        top = info.path.partition("/")[0] if info is not None and info.path else None
+        if info is not None and top in (info.output_for or ()):
+            output = event.output
+            self._turn.output = (
+                Content(text=output) if type(output) is str else Content(data=output)
+            )
 
     def _read_agent(self, event: AnyEvent) -> None:
         # Only a path can name an agent that is not the author, so this is only needed with a path.

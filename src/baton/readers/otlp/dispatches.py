@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
@@ -39,6 +41,9 @@ _MOST_JOINS = 50_000
 
 The number of edges grows with the square of the number of runs.
 """
+# Many calls can ask the same. Only the first ones are looked at, so that the time stays bounded.
+_MOST_ALIKE = 50
+"""The maximum number of calls with one prompt that are looked at for one run."""
 
 ActionsByRun = dict[int, list[Action]]
 """The actions of each run, by the ``id()`` of its spans."""
@@ -499,6 +504,11 @@ class _Linker:
         open_ = _open_transfer(place, run, before)
         if open_ is not None and not _starts_anew(run, open_, before):
             open_.answered = True
+            # The receiver goes on with what it was given: its own answer returns to whoever gave it
+            # control. In LangGraph, a supervisor below another one gets control back several times.
+            given = place.arrived.get(open_.sender.run.id)
+            if given is not None:
+                place.arrived[run.run.id] = given
             for other in before:
                 dispatch = self._follow("return", other, run)
                 dispatch.basis, dispatch.answers = "structure", open_.dispatch.id
@@ -543,13 +553,66 @@ def _runs_below(
     """Return the runs below each call, including those that only time and name place there."""
     kept = {key: node for run in runs for key, node in run.kept.items()}
     adopters = _adopters(runs, actions, owners)
+    written = _WrittenCalls(runs, actions)
     below: dict[int, list[RunSpans]] = {}
     for run in runs:
         caller = run.caller or adopters.get(id(run))
+        if caller is None and id(run.outer) not in owners:
+            writer = written.writer_of(run)
+            run.outer = writer.first if writer is not None else run.outer
         if caller is not None:
             run.caller = kept.get(id(caller), caller)
             below.setdefault(id(run.caller), []).append(run)
     return below
+
+
+class _WrittenCalls:
+    """The calls that models wrote and that have no span, by what they ask.
+
+    Traceloop ends the span of a tool of OpenAI's SDK only if its result is a text. If an agent with
+    an ``output_type`` is used as a tool, the call's span is lost, and its agent runs beside its
+    caller.
+    """
+
+    def __init__(self, runs: list[RunSpans], actions: ActionsByRun) -> None:
+        self._found: dict[tuple[int, str], list[tuple[RunSpans, Action]]] = {}
+        for run in runs if len(runs) > 1 else ():
+            for action in actions[id(run)]:
+                spanless = (
+                    action.node is None and action.handoff is None and action.call is not None
+                )
+                if spanless and action.mode != "transfer":
+                    for key in _asks(action.arguments):
+                        self._found.setdefault((id(run.place), key), []).append((run, action))
+
+    def writer_of(self, run: RunSpans) -> RunSpans | None:
+        """Return the run around this one that wrote a call with exactly its input."""
+        given = run.run.input
+        if given is None or not self._found:
+            return None
+        data = parsed(given.text) if given.data is None else given.data
+        key = _canonical(data) if isinstance(data, dict) else (given.text or "").strip()
+        found = self._found.get((id(run.place), key), []) if key else []
+        for place, (writer, action) in enumerate(found[:_MOST_ALIKE]):
+            asked = action.started
+            if writer is not run and writer.started <= run.started and run.ended <= writer.ended:
+                if asked is None or asked <= run.started + _TICK:
+                    del found[place]
+                    return writer
+        return None
+
+
+def _asks(arguments: Any) -> Iterator[str]:
+    """Yield what a call asks: its prompt, and all its arguments as one object."""
+    prompt = prompt_of(arguments)[0] if arguments is not None else None
+    if prompt is not None and prompt.text:
+        yield prompt.text.strip()
+    if isinstance(arguments, dict) and arguments:
+        yield _canonical(arguments)
+
+
+def _canonical(data: Any) -> str:
+    return msgspec.json.encode(data, order="sorted").decode()
 
 
 def _adopters(
@@ -753,7 +816,7 @@ def _meant(action: Action, run: RunSpans) -> bool:
     """Return whether a call is for this agent, by name or by the text that the agent was given.
 
     A tool ``ask_billing_agent`` is for the agent ``billing``. A tool with an unrelated name is for
-    the agent if its prompt is, word for word, the input of the agent.
+    the agent if its prompt, or all its arguments, are exactly the input of the agent.
     """
     if action.mode == "delegate" and action.target is not None:
         return same_name(action.target, run.agent)
@@ -762,10 +825,14 @@ def _meant(action: Action, run: RunSpans) -> bool:
 
 
 def _asked_alike(action: Action, run: RunSpans) -> bool:
-    """Return whether the prompt of a call is, word for word, the input of an agent."""
+    """Return whether the prompt of a call, or all its arguments, are the input of an agent."""
     given = run.run.input
     prompt = prompt_of(action.arguments)[0] if action.arguments is not None else None
-    return bool(prompt and given and prompt.text and prompt.text == given.text)
+    if given is None:
+        return False
+    alike = bool(prompt and prompt.text and prompt.text == given.text)
+    # The input of an agent with typed parameters is all arguments, as JSON.
+    return alike or (isinstance(action.arguments, dict) and _same_data(given, action.arguments))
 
 
 def _mentions(action: Action, run: RunSpans) -> bool:

@@ -235,6 +235,8 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     """One message. ``role`` is user, assistant, system or tool, or another value from the source.
 
     ``hidden`` is true if the text was left out when the message was recorded.
+
+    ``mixed``: its calls are from several answers, and it is unknown which of them belong together.
     """
 
     role: str
@@ -244,6 +246,7 @@ class Message(msgspec.Struct, kw_only=True, gc=False):
     calls: list[Call] = msgspec.field(default_factory=list)
     answers: list[Answer] = msgspec.field(default_factory=list)
     hidden: bool = False
+    mixed: bool = False
 
 
 class _TextPart(msgspec.Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -405,6 +408,8 @@ def read_message(value: Any, role: str = "user") -> Message | None:
         return _message("tool" if is_answer(kind) else "assistant", None, [value])
     said = _role(text(value.get("role")) or kind or role)
     body = parsed(first(value, *_BODIES))
+    if isinstance(body, dict) and isinstance(body.get("parts"), list) and "type" not in body:
+        body = body["parts"]  # a response of Gemini, or an event of ADK: `{"content": {"parts": ..`
     message = _message(said, text(value.get("name")), body)
     _beside(value, message)
     if said == "tool" and not message.answers:

@@ -413,7 +413,7 @@ def _finish(
     turn.input = turn.input or top[0].run.input
     last = max(top, key=lambda run: run.ended)
     answered = [run for run in top if run.run.output is not None]
-    turn.output = max(answered, key=lambda run: run.ended).run.output if answered else None
+    turn.output = _answer_of(answered, frames) if answered else None
     if turn.output is None and last.run.status == "completed":
         answers = (last_of(says.spoken_messages(), "assistant") for _, says in frames)
         turn.output = next((content for content in answers if content), None)
@@ -427,6 +427,24 @@ def _finish(
     if "output" in last.run.unknown and last.run.status != "failed":
         turn.output = None
         turn.unknown.append("output")
+
+
+def _answer_of(
+    answered: list[RunSpans], frames: Sequence[tuple[Node, WorkflowSpan | PlainSpan]]
+) -> Content | None:
+    """Return the last answer, or of agents that ran in parallel the one that their program gives.
+
+    A graph in LangGraph can end with several nodes. Its answer is the last message of its state,
+    whichever node ended last.
+    """
+    last = max(answered, key=lambda run: run.ended)
+    beside = [run for run in answered if run is not last and run.ended > last.started]
+    for _, says in frames if beside else ():
+        given = last_of(says.spoken_messages(), "assistant")
+        for run in beside:
+            if given is not None and given == run.run.output:
+                return run.run.output
+    return last.run.output
 
 
 def _end(

@@ -99,6 +99,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     - ``reaches``: the agents that each of its tools can hand work to.
     - ``totals``: tokens of all its requests. ``session_cost``: the total since the start of the
       session, for sources that count this way; the cost in ``totals`` then includes earlier turns.
+    - ``to_approve``: ids of calls that a person has to approve, and that run only after that.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
     """
 
@@ -118,6 +119,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     totals: Usage | None = None
     session_cost: float | None = None
     late: list[Answer] = msgspec.field(default_factory=list)
+    to_approve: frozenset[str] = frozenset()
 
 
 class ModelSpan(_Conversing, kw_only=True, eq=False):

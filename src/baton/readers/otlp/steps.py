@@ -364,7 +364,8 @@ class _Writer:
                 if call.id is None or not self.actions.is_written(call.id):
                     step = ToolCall(id="", name=call.name, at=at)
                     self.steps.append(step)
-                    self.actions.add(Action(step=step, call=call, batch=self._batch))
+                    batch = None if message.mixed else self._batch
+                    self.actions.add(Action(step=step, call=call, batch=batch))
             self.answered(message.answers)
 
     def is_told(self, messages: list[Message]) -> None:
@@ -400,6 +401,7 @@ class _Writer:
         """Fill in the steps of all actions from the collected data."""
         run = self._run
         offered: set[str] = set()
+        to_approve = {id_ for agent in run.agents for id_ in agent.to_approve}
         for node in (*run.owned, *run.nodes):
             says = node.says
             if (type(says) is ModelSpan or type(says) is AgentSpan) and says.offered:
@@ -409,6 +411,8 @@ class _Writer:
             step = action.step
             if step is None:
                 continue
+            if action.call is not None and action.call.id in to_approve:
+                self._rejected(action, step)
             if offered and step.name not in offered:
                 # The call is of a tool that was not offered, and it did not run: it was refused.
                 as_written = action.mode is None and action.call is not None and action.failed
@@ -422,6 +426,16 @@ class _Writer:
                 wanted = action.tool.call or action.node.span.span_id
             step.id = self._new_id("call", wanted)
         return self._without_answers()
+
+    def _rejected(self, action: Action, step: ToolCall) -> None:
+        """Mark a call as refused that a person had to approve, and that was answered without a run.
+
+        pydantic-ai answers with the text of the person, or of the program: "No refunds.".
+        """
+        if action.node is None and action.answer is not None and step.status == "ok":
+            answer = action.result
+            step.status, step.refused_by = "refused", "user"
+            step.error, step.result = answer.plain() if answer is not None else None, None
 
     def _not_run(self, action: Action) -> bool:
         """Return whether no tool or hand-off carried out a call, although the run continued."""

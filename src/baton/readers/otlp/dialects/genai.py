@@ -158,6 +158,7 @@ def read_agent(span: Span) -> AgentSpan:
         card=carried.card(span),
     )
     if says.output is not None and _deferred(says.output.data):
+        says.to_approve = _to_approve(says.output.data)
         says.output, says.waits = None, True
     said = attributes.get("gen_ai.output.messages")
     # Looked for as text first, as decoding every message would be slow.
@@ -184,6 +185,11 @@ def _deferred(answer: Any) -> bool:
     if not all(isinstance(listed, list) for listed in calls) or not any(calls):
         return False
     return all(isinstance(c, dict) and "tool_call_id" in c for listed in calls for c in listed)
+
+
+def _to_approve(answer: Any) -> frozenset[str]:
+    """Return the ids of the calls that a person has to approve, not those that others carry out."""
+    return frozenset(c["tool_call_id"] for c in answer["approvals"] if text(c["tool_call_id"]))
 
 
 def _asks_a_person(messages: Any) -> bool:

@@ -55,17 +55,22 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Add the calls of requests that a later one overwrote, whose tokens are lost.
 
-    If the last request writes a call, too, it also overwrites the calls of those before. But each
-    call that was carried out has a span below.
+    A request that writes a call also overwrites the calls of those before. But each call that was
+    carried out has a span below.
     """
     _fail_bare_tools(nodes)
-    for node in nodes:
-        says = node.says
-        if type(says) is not ModelSpan or says.framework != _FRAMEWORK:
-            continue
-        if _CALL not in str(node.span.attributes.get(_RAW)):
+    asking = [
+        (node, says)
+        for node in nodes
+        if type(says := node.says) is ModelSpan and says.framework == _FRAMEWORK
+    ]
+    known: set[str | None] | None = None
+    for node, says in asking:
+        if _RAW not in node.span.attributes:
             continue
         spoken = says.spoken_messages()
+        if known is None:
+            known = {c.id for _, m in asking for said in m.spoken_messages() for c in said.calls}
         written = Counter(call.name for message in spoken for call in message.calls)
         lost: list[Call] = []
         # From the end, as the last calls are those that are written.
@@ -73,7 +78,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             tool = child.says
             if type(tool) is ToolSpan and tool.name is not None:
                 written[tool.name] -= 1
-                if written[tool.name] < 0:
+                # A person's answer can run a call that a request in another span wrote.
+                if written[tool.name] < 0 and (tool.call is None or tool.call not in known):
                     lost.append(Call(id=tool.call, name=tool.name, arguments=tool.arguments))
         if lost:
             says.spoken = functools.partial(_with_lost, lost[::-1], spoken)
@@ -138,7 +144,7 @@ def _errors(request: ModelSpan) -> dict[str | None, list[str | None]]:
 
 
 def _with_lost(lost: list[Call], spoken: list[Message]) -> list[Message]:
-    return [Message(role="assistant", calls=lost), *spoken]
+    return [Message(role="assistant", calls=lost, mixed=True), *spoken]
 
 
 def _unwrapped(says: Reading) -> Reading:

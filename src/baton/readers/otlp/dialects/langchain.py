@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
+
 from baton.model import Content
 from baton.readers.otlp.messages import read_messages
 from baton.readers.otlp.readings import (
@@ -46,11 +48,16 @@ _NO_AGENT = re.compile(
 )
 # The trigger of a node that waits for two others: `join:billing+stock:writer`.
 _JOIN = re.compile(r"join:(.+):[^:]+")
-_PROPERTY = "traceloop.association.properties."
+_LANGFUSE = "langfuse.observation."
+_INPUTS = ("input.value", "traceloop.entity.input", f"{_LANGFUSE}input")
+_PROPERTIES = ("traceloop.association.properties.", f"{_LANGFUSE}metadata.")
 # LangGraph stops a graph by raising an exception: these two to wait for a person, `ParentCommand`
 # to go to a node of the enclosing graph. The span then has an exception event, or even the status
 # ERROR, although nothing failed.
 _ASKS = ("GraphInterrupt", "NodeInterrupt")
+# A tool can end its graph, as `forward_message` of langgraph-supervisor does.
+_END = "__end__"
+"""The name of a graph's end, to which a Command can go. It is no agent."""
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
@@ -102,9 +109,10 @@ def is_from(span: Span) -> bool:
 
 
 def _carried(span: Span) -> Carried:
+    """Return the raw data of a run whose convention has no reader for it."""
     attributes = span.attributes
-    given = first(attributes, "input.value", "traceloop.entity.input")
-    made = first(attributes, "output.value", "traceloop.entity.output")
+    given = first(attributes, *_INPUTS)
+    made = first(attributes, "output.value", "traceloop.entity.output", f"{_LANGFUSE}output")
     return Carried(_metadata(span), given, made)
 
 
@@ -113,9 +121,10 @@ def _metadata(span: Span) -> Mapping[str, Any]:
     if isinstance(metadata, dict):
         return metadata
     properties = {
-        key.removeprefix(_PROPERTY): value
+        key.removeprefix(prefix): unquoted(value)
         for key, value in span.attributes.items()
-        if key.startswith(_PROPERTY)
+        for prefix in _PROPERTIES
+        if key.startswith(prefix)
     }
     given = span.attributes.get("traceloop.entity.input")
     # Some versions of Traceloop put the metadata into the input of the span. First search the text,
@@ -125,6 +134,16 @@ def _metadata(span: Span) -> Mapping[str, Any]:
         inner = request.get("metadata") if isinstance(request, dict) else None
         return inner if isinstance(inner, dict) else {}
     return properties
+
+
+def unquoted(value: Any) -> Any:
+    """Return a value that Langfuse wrote as JSON, in which a text has quotation marks."""
+    if isinstance(value, str) and value[:1] == value[-1:] == '"':
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
 
 
 def _place(metadata: Mapping[str, Any]) -> GraphPlace:
@@ -214,7 +233,12 @@ def _tool(says: ToolSpan, made: Any) -> None:
         target = _goto(value["goto"])
         if target is not None:
             says.mode, says.target = "transfer", target
+        says.sure = says.sure or _ends(value["goto"])
         value = value["update"]
+        if not any(message.answers for message in read_messages(value)):
+            value = _last_text(
+                value
+            )  # `forward_message` adds a model's message, and no ToolMessage
     elif isinstance(value, str):
         value = _printed(says, value)
     answers = [a for message in read_messages(value) for a in message.answers]
@@ -235,8 +259,9 @@ def _printed(says: ToolSpan, value: str) -> Any:
     """Read what older versions wrote as Python prints it: a Command or a ToolMessage."""
     if value.startswith("Command("):
         goto = _GOTO.findall(value)
-        if goto:
+        if goto and goto[-1] != _END:
             says.mode, says.target = "transfer", goto[-1]
+        says.sure = says.sure or goto[-1:] == [_END]
         return None
     said = _PRINTED.match(value)
     call = _CALL_ID.search(value, said.end()) if said is not None else None
@@ -263,6 +288,11 @@ def _is_state(given: Any) -> bool:
     return isinstance(given, dict) and isinstance(given.get("messages"), list)
 
 
+def _ends(goto: Any) -> bool:
+    """Return whether a Command only ends its graph."""
+    return goto in (_END, [_END])
+
+
 def _goto(value: Any) -> str | None:
     """Return the node that a Command goes to: a name, or a Send to one."""
     if isinstance(value, list):
@@ -272,7 +302,8 @@ def _goto(value: Any) -> str | None:
         return text(value.get("node"))
     name = text(value)
     sent = _SEND.match(name) if name is not None else None
-    return sent.group(1) if sent is not None else name
+    target = sent.group(1) if sent is not None else name
+    return None if target == _END else target
 
 
 # An agent without `name=` gets the name of its node.
@@ -312,7 +343,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if node.span.attributes.get("gen_ai.operation.name") == "goto":
             # If a tool left its graph, the span below it has the target.
             target = node.span.attributes.get("langgraph.command.goto_node")
-            if parent is not None and type(parent.says) is ToolSpan and isinstance(target, str):
+            left = isinstance(target, str) and target != _END
+            if parent is not None and type(parent.says) is ToolSpan and left:
                 parent.says.mode, parent.says.target = "transfer", target
         if says.graph is None:
             # A node may call the model's own client, whose spans know nothing about the graph.
@@ -361,7 +393,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             kind = str(node.span.attributes.get("openinference.span.kind", "")).upper()
             if kind == "AGENT" and node.parent is None:
                 node.says = as_agent(says, says.graph.agent or _name(node))
-        elif type(says) is ToolSpan and says.mode is None:
+        elif type(says) is ToolSpan and says.mode is None and not says.sure:
             _moved(node, says, says.graph)
     return []
 
@@ -379,7 +411,7 @@ def _called(tool: ToolSpan, inner: Node) -> None:
     """Take a call from the input of its node, because a tool's own span may only have the text."""
     if isinstance(tool.arguments, dict) or tool.arguments is None:
         return
-    given = parsed(inner.span.attributes.get("input.value"))
+    given = parsed(first(inner.span.attributes, "input.value", f"{_LANGFUSE}input"))
     calls = given if isinstance(given, list) else [given]
     # Two calls of one tool in one step cannot be distinguished by name; then nothing is taken.
     alike = [call for call in calls if isinstance(call, dict) and call.get("name") == tool.name]

@@ -1,4 +1,4 @@
-"""Langfuse: observations of its SDK."""
+"""Langfuse: observations of its SDK, and those that its handler makes of LangChain's runs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from baton.model import Usage
 from baton.readers.otlp.readings import AgentSpan, ModelSpan, PlainSpan, Reading, ToolSpan
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
+from baton.readers.tool_definitions import targets_of, tool_names
 
+from . import langchain
 from .base import Dialect, with_attribute
 from .genai import fail
 from .handover import hand_over
 
 _PREFIX = "langfuse.observation."
 KIND = _PREFIX + "type"
+_METADATA = _PREFIX + "metadata."
+_THREAD = _METADATA + "thread_id"
+_OF_LANGCHAIN = frozenset(
+    f"{_METADATA}{name}"
+    for name in ("langgraph_node", "lc_agent_name", "ls_integration", "is_langchain_root")
+)
+"""Metadata of LangChain's runs. A program can also use Langfuse's SDK beside them."""
 
 
 def read(span: Span) -> Reading:
@@ -29,7 +38,10 @@ def read(span: Span) -> Reading:
         says = AgentSpan(name=span.name, heard=heard, spoken=made, output=content(made))
     elif kind == "generation":
         model = text(first(attributes, _PREFIX + "model.name", "gen_ai.request.model"))
-        says = ModelSpan(model=model, heard=given, spoken=made, usage=_usage(attributes))
+        heard, tools = _without_tools(given)
+        says = ModelSpan(model=model, heard=heard, spoken=made, usage=_usage(attributes))
+        if tools:
+            says.offered, says.reaches = tool_names(tools), targets_of(tools)
     elif kind == "tool":
         arguments = _arguments(given, only=False)
         says = ToolSpan(name=span.name, arguments=arguments, result=content(made))
@@ -42,7 +54,36 @@ def read(span: Span) -> Reading:
     if attributes.get(_PREFIX + "level") == "ERROR":
         says.failed = True
         says.error = says.error or text(attributes.get(_PREFIX + "status_message"))
+    if not _OF_LANGCHAIN.isdisjoint(attributes):
+        says = langchain.refine(says, span)
     return says
+
+
+def _without_tools(given: Any) -> tuple[Any, list[Any]]:
+    """Return the messages of a request, and the tools that it offered.
+
+    The handler of LangChain adds the definition of each tool to the messages, with the role `tool`.
+    """
+    messages = parsed(given)
+    if not isinstance(messages, list):
+        return given, []
+    tools = [m["content"] for m in messages if _defines(m)]
+    return ([m for m in messages if not _defines(m)], tools) if tools else (given, [])
+
+
+def _defines(message: Any) -> bool:
+    if not isinstance(message, dict) or message.get("role") != "tool":
+        return False
+    tool = message.get("content")
+    return isinstance(tool, dict) and tool.get("type") == "function" and "function" in tool
+
+
+def session(attributes: Mapping[str, Any]) -> str | None:
+    """Return the thread of a graph, unless the program named a session."""
+    if "langfuse.session.id" in attributes or _OF_LANGCHAIN.isdisjoint(attributes):
+        return None
+    thread = langchain.unquoted(attributes.get(_THREAD))
+    return str(thread) if isinstance(thread, str | int) else None
 
 
 def _arguments(raw: Any, *, only: bool) -> Any:
@@ -87,4 +128,5 @@ DIALECT = Dialect(
     claims=with_attribute(KIND),
     read=read,
     sessions=("langfuse.session.id",),
+    session={_THREAD: session},
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from functools import partial
 
-from baton.readers.otlp.readings import AgentSpan, Node, ToolSpan, WorkflowSpan
+from baton.readers.otlp.readings import AgentSpan, Node, Reading, ToolSpan, WorkflowSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import parsed
 
@@ -19,6 +19,7 @@ _INTERRUPT = "interrupt"
 # previous nodes:", "From market:", "  - Agent: 58000 people live there.". A node and its agent can
 # have different names.
 _INPUTS = "\nInputs from previous nodes:\n"
+_TASK = "Original Task:"
 _FROM = re.compile(r"(?:^|\n)From ([^\n]+):\n(?=  - )")
 _ANSWER = re.compile(r"\n*  - [^\n:]+: \s*")
 _LINE_END = re.compile(r"[^\S\n]*(?:\n|\Z)")
@@ -44,7 +45,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
                 and type(around.says) is WorkflowSpan
                 and around.span.attributes.get("gen_ai.operation.name", around.span.name) == _GRAPH
             )
-            says.follows = partial(_answers_before, says, in_graph)
+            graph = around.says if around is not None and in_graph else None
+            says.follows = partial(_answers_before, says, graph)
     return []
 
 
@@ -63,19 +65,20 @@ def _is_interrupted(span: Span) -> bool:
 
 
 def _answers_before(
-    says: AgentSpan, in_graph: bool, said: Collection[str]
+    says: AgentSpan, graph: Reading | None, said: Collection[str]
 ) -> dict[str, list[str]] | None:
     """Return the answers that an agent was given, by node; ``None`` if its message has none.
 
     The agents at the start of a graph get only the task. ``said`` are answers of earlier agents.
     Each is matched as a whole, because an answer can quote such a message ("From legal:").
+    ``graph`` is the graph of the agent, if it is in one.
     """
     asked = says.asked()
     if asked is None or not asked.text:
         return None
-    _, inputs, told = asked.text.partition(_INPUTS)
+    _, inputs, told = _after_task(asked.text, graph).partition(_INPUTS)
     if not inputs:
-        return {} if in_graph else None
+        return {} if graph is not None else None
     found: dict[str, list[str]] = {}
     at = 0
     while (title := _FROM.search(told, at)) is not None:
@@ -90,6 +93,18 @@ def _answers_before(
             if whole.strip():
                 answers.append(whole.strip())
     return found
+
+
+def _after_task(asked: str, graph: Reading | None) -> str:
+    """Return what a message has after the task of the graph.
+
+    The task of a graph that is a node of another graph has the answers of the outer nodes: they are
+    the inputs of its first agents, whose message is only the task, and not those of later ones.
+    """
+    given = graph.asked() if type(graph) is WorkflowSpan else None
+    task = (given.text or "").strip() if given is not None else ""
+    before, found, after = asked.partition(task) if task else ("", "", "")
+    return after if found and after.strip() and before.strip() in ("", _TASK) else asked
 
 
 def _begins(told: str, answer: str, at: int) -> bool:
