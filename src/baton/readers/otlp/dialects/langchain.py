@@ -236,9 +236,8 @@ def _tool(says: ToolSpan, made: Any) -> None:
         says.sure = says.sure or _ends(value["goto"])
         value = value["update"]
         if not any(message.answers for message in read_messages(value)):
-            value = _last_text(
-                value
-            )  # `forward_message` adds a model's message, and no ToolMessage
+            # `forward_message` adds a message of the model, and no ToolMessage.
+            says.result, value = _last_text(value) or says.result, None
     elif isinstance(value, str):
         value = _printed(says, value)
     answers = [a for message in read_messages(value) for a in message.answers]
