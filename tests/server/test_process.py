@@ -7,11 +7,12 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +172,24 @@ def test_a_server_that_starts_again_at_once_reads_after_the_process_that_is_stil
                 found.append(file.readlink() == lock)
         return any(found)
 
+    def stops(pid: int) -> bool:
+        """Stop a process, unless it is writing: its lock of the store would stay."""
+        os.kill(pid, signal.SIGSTOP)
+        for name in ("index.db", "inbox.db"):
+            file = lock.with_name(name)
+            with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as connection:
+                try:
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute("ROLLBACK")
+                except sqlite3.OperationalError:
+                    os.kill(pid, signal.SIGCONT)
+                    return False
+        return True
+
     with _serving(tmp_path) as served:
         old = _until(served.worker)
         _until(lambda: holds(old))
-        os.kill(old, signal.SIGSTOP)
+        _until(lambda: stops(old))
         served.process.kill()
         served.process.wait()
     try:
