@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from . import claims
+from . import claims, handoffs
 from .figures import Counts, Table
 from .recordings import ROOT, SOURCES
 from .rewordings import FOLDERS
@@ -68,7 +68,7 @@ def _sums(table: Table, half: str, title: str, name: _Namer) -> str:
 def _place(item: tuple[tuple[str, str, str, str], Counts]) -> tuple[int, int]:
     """Order rows as faults and sources are listed."""
     _, _, kind, source = item[0]
-    sources = [*SOURCES, "texts", *FOLDERS, *claims.FOLDERS]
+    sources = [*SOURCES, "texts", *FOLDERS, *handoffs.FOLDERS, *claims.FOLDERS]
     return list(MADE_BY).index(kind), sources.index(source)
 
 

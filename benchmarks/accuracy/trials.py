@@ -12,7 +12,7 @@ from typing import NamedTuple
 from baton.model import Case, Content, ExpectedDispatch, ExpectedTurn, Trace
 from baton.testing import FAULTS, Injector, Seeded, ignored_result, repeated_work
 
-from . import claims
+from . import claims, handoffs
 from .recordings import HALVES, Good, recordings, with_definitions, with_subsets
 from .rewordings import (
     FOLDERS,
@@ -79,6 +79,10 @@ def trials(kinds: Sequence[str], each: int = EACH) -> Iterator[Trial]:
         if kind in kinds:
             for source, folder in FOLDERS.items():
                 yield from _listed(kind, source, reworded(folder))
+    for kind in handoffs.FAULTS:
+        if kind in kinds:
+            for source, folder in handoffs.FOLDERS.items():
+                yield from _listed(kind, source, handoffs.handoffs(kind, folder))
     for kind, told in _TOLD.items():
         if kind in kinds:
             for source, folder in claims.FOLDERS.items():

@@ -127,6 +127,20 @@ def test_two_tasks_on_what_the_same_calls_read_are_none(first: str, then: str) -
     assert last(made_by("write_text", to="it", text=text)).status == "failed"
 
 
+def test_two_tasks_about_other_names_that_find_the_same_are_none() -> None:
+    shots = "Yellow fever, hepatitis, typhoid every 3 years, tetanus."
+    asks = [
+        delegate("one", "Patient Okafor: list of vaccinations", result=f"Given: {shots}"),
+        delegate("two", "Recommended vaccinations for Kenya", result=f"Recommended: {shots}"),
+    ]
+    made = [run("one", output=f"Given: {shots}"), run("two", output=f"Recommended: {shots}")]
+    assert last(trace(run("desk", *asks), *made, "Help me")).status == "passed"
+
+    again = delegate("two", "Vaccinations of patient Okafor, please", result=f"He got: {shots}")
+    made[1] = run("two", output=f"He got: {shots}")
+    assert last(trace(run("desk", asks[0], again), *made, "Help me")).status == "failed"
+
+
 EDITS = [
     ("Rename parse_row in src/rows.py.", "Add type hints to src/rows.py."),
     ("Update the retry limit in config/app.toml.", "Update the timeout in config/app.toml."),

@@ -221,3 +221,19 @@ def test_clauses_of_a_long_run_of_spaces_are_distinguished_in_time() -> None:
     )
     assert clauses(f"Book a room{long}!") == (f"Book a room{long}!",)
     assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize(
+    ("told", "numbers"),
+    [
+        ("Check: (1) The lake is deep. (2) The river is long.", []),
+        ("1. Find a hotel.\n2. Pay 30 EUR.", ["30 EUR"]),
+        ("Do this:\n  1) call 4 clients\n  2) write to 5", ["4", "5"]),
+        ("2. a\n3. b", ["2", "3"]),  # counts from 2: no list, or a part of one
+        ("The rate (1) is low.", ["1"]),
+        ("Take (option 1) or (option 2).", ["1", "2"]),
+    ],
+)
+def test_numbers_of_a_list_are_no_facts(told: str, numbers: list[str]) -> None:
+    found = [text for text, kind in kinds(told).items() if kind == "number"]
+    assert [text.split()[0] for text in found] == [text.split()[0] for text in numbers]

@@ -43,6 +43,7 @@ from .facts import (
     number_keys,
     plain_text,
     read,
+    without_list_numbers,
     word_key,
 )
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
@@ -304,7 +305,7 @@ def _judged(sent: _Sent, limits: Limits) -> Answer:
     limits_lost: list[str] = []
     doubtful: list[Fact] = []
     unsaid: list[tuple[Fact, str]] = []
-    parts = sentences(in_digits(sent.request.text))
+    parts = sentences(without_list_numbers(in_digits(sent.request.text)))
     if len(parts) > _SENTENCES:
         return NotRecorded(
             says=f"the request has {len(parts)} sentences: can't tell which ones the receiver needs"

@@ -397,6 +397,8 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
     had = read(*given)
     if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
         return []
+    if _names_another(first, second) and _names_another(second, first):
+        return []
     new = read(second.answer).without(had)
     same = _shared(new, read(first.answer))
     # One exact number is not chance: "48,930.20 EUR".
@@ -410,6 +412,25 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         least = 1.0
     enough = enough and weight(_shared(new, read(first.answer))) >= least * weight(new) > 0
     return [fact.text for fact in same] if enough else []
+
+
+# "patient Okafor", "for Kenya": a capital after a word in lower case. At the start of a sentence it
+# says nothing.
+_NAME_INSIDE = re.compile(r"(?<=[^\W\d_] )[^\W\d_a-zß-ÿ][a-zß-ÿ]{2,40}\b")
+
+
+def _names_another(one: _Work, other: _Work) -> bool:
+    """Return whether a prompt has a name that neither prompt nor answer of the other work has.
+
+    "List the vaccinations of patient Okafor" and "Which vaccinations does one need in Kenya?" are
+    two tasks, although both answers name yellow fever and typhoid.
+    """
+    known = read(other.asked, other.answer)
+    return any(
+        not known.holds(fact)
+        for match in _NAME_INSIDE.finditer(one.asked)
+        for fact in read(match[0]).facts
+    )
 
 
 # An agent that translates or rewords another agent's findings repeats its numbers and names.

@@ -557,7 +557,10 @@ def _read(text: str) -> Reading:
     quotes, rest = _quotes(text, token)
     everything = list(_facts(text, token))
     found: dict[frozenset[str], Fact] = {}
-    for fact in (*quotes, *(_facts(rest, token) if quotes else everything)):
+    # The numbers of a list say nothing. They stay keys: "the second point" may be carried by "(2)".
+    bare = without_list_numbers(rest if quotes else text)
+    facts = everything if bare == text else _facts(bare, token)
+    for fact in (*quotes, *facts):
         found.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
@@ -579,6 +582,31 @@ def _read(text: str) -> Reading:
         keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
     return Reading(tuple(found.values()), frozenset(keys), text[:_SAMPLE])
+
+
+# "1. " and "2) " at the start of lines, and "(1) " anywhere. A number before another closing
+# parenthesis is not taken: "(option 1)".
+_LIST_NUMBER = re.compile(r"(?m:^)[ \t>*]{0,8}(\d{1,2})[.)](?=\s)|(?<!\w)\((\d{1,2})\)(?=\s)")
+
+
+def without_list_numbers(text: str) -> str:
+    """Replace the numbers of a list that counts from 1 with spaces.
+
+    "1. A hotel" at the start of the only line stays, and so does "12. March", as nothing counts.
+    """
+    numbers = list(_LIST_NUMBER.finditer(text)) if ")" in text or "." in text else []
+    parts: list[str] = []
+    end, expected = 0, 1
+    for place, match in enumerate(numbers):
+        number = int(match[1] or match[2])
+        follows = place + 1 < len(numbers)
+        after = int(numbers[place + 1][1] or numbers[place + 1][2]) if follows else 0
+        if number == 1 and after == 2:
+            expected = 1
+        if number == expected and (number > 1 or after == 2):
+            parts += [text[end : match.start()], " " * len(match[0])]
+            end, expected = match.end(), expected + 1
+    return "".join((*parts, text[end:])) if parts else text
 
 
 def _inside(name: str) -> set[str]:
