@@ -23,6 +23,12 @@ MISTAKES = {
     ),
     "a recording as config": (["score", RUN, "-c", RUN], "is a recording, not a config"),
     "a dataset as config": (["score", RUN, "-c", CASES], "is a dataset, not a config"),
+    "a recorded eval set with a wrong field, scored": (
+        ["score", "wrong.json"],
+        "wrong.json:1: conversation[0].intermediate_data.tool_uses[0].args: expected a mapping",
+    ),
+    "a recorded eval set with a wrong field, shown": (["show", "wrong.json"], "tool_uses[0].args"),
+    "a recorded eval set with a wrong field, drafted": (["draft", "wrong.json"], "tool_uses[0]."),
     "a config as dataset": (
         ["score", RUN, "-d", "examples/adk/baton.yaml"],
         "is a config, not a dataset: it is given as --config",
@@ -87,6 +93,11 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "empty.json").touch()
     (tmp_path / "bytes.jsonl").write_bytes(bytes(range(128, 256)) * 20)
     (tmp_path / "typo.yaml").write_text("evaluatrs: [agent_chain]\n")
+    (tmp_path / "wrong.json").write_text(
+        '{"eval_set_id": "s", "eval_cases": [{"eval_id": "a", "conversation": [{"user_content":'
+        ' {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": "ok"}]},'
+        ' "intermediate_data": {"tool_uses": [{"name": "find", "args": "no JSON"}]}}]}]}'
+    )
     words, says = MISTAKES[mistake]
     outcome = baton(*words)
     assert outcome.code == 2, outcome

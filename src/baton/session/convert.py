@@ -25,7 +25,7 @@ from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
 from baton.runner.plan import PROVEN_BY_RECORD, make_plan
 
-from .file_kinds import IS_A_DATASET, given_as, not_a_dataset
+from .file_kinds import IS_A_DATASET, given_as, not_a_dataset, unreadable
 from .prepare import Note, PathLike, each_once, log_note
 from .recordings import local_sources
 
@@ -252,8 +252,8 @@ def _recorded(
     try:
         recorded = load_traces(files, agents=agents, redact=redact)
     except InputError as error:
-        datasets = given_as(files, "dataset", IS_A_DATASET)
-        raise InputError(datasets or error.problems) from None
+        problems = unreadable(error.problems, files, "dataset", IS_A_DATASET)
+        raise InputError(problems) from None
     if not recorded:
         raise InputError(f"no trace in {', '.join(map(str, files))}")
     return recorded

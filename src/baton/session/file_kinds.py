@@ -62,6 +62,19 @@ def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
     return [Problem(file=str(file), message=message) for file in files if is_kind(file, kind)]
 
 
+def unreadable(
+    problems: list[Problem], files: Iterable[Path], kind: Kind, message: str
+) -> list[Problem]:
+    """Return why files could not be read: they are of this other kind, or ``problems``.
+
+    A problem at a place in a file comes first. An eval set of ADK can be a dataset with a recording
+    that has one wrong field, and the field is what has to be fixed.
+    """
+    if any(problem.path for problem in problems):
+        return problems
+    return given_as(files, kind, message) or problems
+
+
 def not_a_dataset(files: Iterable[Path]) -> list[Problem]:
     """Name the files that are clearly no dataset, each with its type and what accepts it."""
     return _mistaken(

@@ -26,7 +26,7 @@ from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, sco
 from baton.store import StoredEvaluation, read_evaluation, rows_of
 
 from .evaluation import Evaluation
-from .file_kinds import SWAPPED, cases_in, given_as
+from .file_kinds import SWAPPED, cases_in, given_as, unreadable
 from .prepare import (
     DatasetLike,
     Inputs,
@@ -692,6 +692,6 @@ def _read(ready: _Ready, problems: list[str] | None) -> Iterator[Trace]:
 
 
 def _no_trace(files: Sequence[Path], errors: Sequence[InputError]) -> InputError:
-    swapped = given_as(files, "dataset", SWAPPED.format("dataset", "recording"))
     broken = [problem for error in errors for problem in error.problems]
-    return InputError(swapped or broken or f"no trace in {', '.join(map(str, files))}")
+    problems = unreadable(broken, files, "dataset", SWAPPED.format("dataset", "recording"))
+    return InputError(problems or f"no trace in {', '.join(map(str, files))}")

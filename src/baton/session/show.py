@@ -12,7 +12,7 @@ from baton.model import Dispatch, InputError, Trace, suggestion
 from baton.model.redact import RedactLike
 from baton.readers import iter_traces
 
-from .file_kinds import IS_A_DATASET, given_as
+from .file_kinds import IS_A_DATASET, unreadable
 from .prepare import Note, PathLike, each_once, log_note
 from .pricing import PlainPrices, pricing
 from .recordings import recordings_in
@@ -97,7 +97,7 @@ def traces_to_show(
         yield Shown(priced(trace), chosen)
     problems = [problem for error in errors for problem in error.problems]
     if not cases:
-        problems = given_as(map(Path, read.paths), "dataset", IS_A_DATASET) or problems
+        problems = unreadable(problems, map(Path, read.paths), "dataset", IS_A_DATASET)
     if problems:
         raise InputError(problems)
     if not cases:
