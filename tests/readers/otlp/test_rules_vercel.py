@@ -256,6 +256,16 @@ def test_a_denied_call_was_refused_by_the_user(answer: dict[str, Any]) -> None:
     assert call.result is None
 
 
+def test_a_tool_that_ran_and_answers_that_access_is_denied_is_no_refused_call() -> None:
+    answer = {"denied": True, "reason": "No badge"}
+    told = {"type": "tool-result", "toolCallId": "c1", "toolName": "publish", "output": answer}
+    heard = json.dumps([{"role": "tool", "content": [told]}])
+    ran = _tool("publish", toolCall_id="c1", toolCall_output=json.dumps(answer))
+    [run] = read(_generate(_asks(), ran, _request(prompt_messages=heard), name="clerk")).runs
+    [call] = tools(run)
+    assert (call.status, call.refused_by, call.result) == ("ok", None, Content(data=answer))
+
+
 @pytest.mark.parametrize(("named", "agent"), [("gpt-5", "main"), ("clerk", "clerk")])
 def test_since_version_7_a_span_with_the_name_of_its_model_has_no_agent_name(
     named: str, agent: str
