@@ -527,8 +527,7 @@ def _settle(action: Action) -> None:
             step.status = "waiting"
     answer = result.text if result is not None else None
     decision = _decision(step.error or answer or "")
-    # A tool that ran can answer `{"denied": true}`, too: it checked an access, say.
-    if action.answer is not None and action.answer.refused and action.node is None:
+    if action.answer is not None and action.answer.refused:
         decision = "refused"
     if decision is not None:
         step.status, step.error, step.result = decision, step.error or answer, None
