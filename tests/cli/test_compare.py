@@ -145,9 +145,19 @@ def test_an_evaluation_compared_with_itself_is_said_to_be(baton: Run, tmp_path: 
     folder = evaluate(baton, tmp_path, "one", wrong=[])
     baton("baseline", "set", folder)
     outcome = baton("compare", "--fail-on-regression")
-    assert outcome.code == 0
-    assert "both are the same evaluation: nothing is compared" in outcome.out
+    assert outcome.code == 3, "a build that wrote no new evaluation must not pass"
+    assert "both are the same evaluation, so nothing is compared" in outcome.out
+    assert outcome.out.rstrip().endswith("nothing compared")
+    assert baton("compare").code == 0
     assert json.loads(baton("compare", "--json").out)["itself"] is True
+
+
+def test_one_case_compared_with_itself_needs_no_more_cases(baton: Run, tmp_path: Path) -> None:
+    folder = evaluate(baton, tmp_path, "one", wrong=[], count=1)
+    outcome = baton("compare", folder, folder)
+    assert "nothing is compared" in outcome.out
+    assert "can't tell" not in outcome.out
+    assert "more cases" not in outcome.out
 
 
 def test_another_dataset_is_refused_by_name_unless_forced(baton: Run, tmp_path: Path) -> None:
@@ -202,7 +212,7 @@ def test_a_baseline_is_small_has_no_texts_and_reads_as_the_evaluation(
     file = tmp_path / ".baton" / "baselines" / "main.json"
     assert file.stat().st_size < 60 * 300 + 4000
     assert "Be kind" not in file.read_text()
-    assert baton("compare", "main", folder, "--fail-on-regression").code == 0
+    assert baton("compare", "main", folder).code == 0
     shown = baton("baseline", "show", "--name", "main").out
     assert "60, each played once" in shown
     assert "models      m-1" in shown

@@ -39,6 +39,12 @@ def test_a_low_pass_rate_names_evaluator_agent_and_dispatch_with_most_failures()
     assert notice.startswith(LOOK)
 
 
+def test_repeats_are_counted_as_results() -> None:
+    cases = [build.case("Go.", id=id_) for id_ in ("bad1", "good1")]
+    (notice,) = package.evaluate(cases, desk, ["dispatch_scope"], repeat=3).notices
+    assert notice.startswith("3 of 6 results passed; ")
+
+
 @pytest.mark.parametrize(("good", "bad"), [(7, 3), (5, 0), (0, 2)])
 def test_nothing_is_said_from_70_percent_on_or_of_a_few_cases(good: int, bad: int) -> None:
     assert evaluation(good, bad).notices == []

@@ -30,6 +30,8 @@ def test_evaluations_are_compared_kept_and_followed_over_time() -> None:
     assert library.open_baseline() == (snapshot, file)
     assert library.compare("default", evaluation).outcome in ("same", "unclear")
     assert library.compare(folder, folder).itself
+    in_memory = library.compare(evaluation, evaluation)
+    assert (in_memory.itself, in_memory.outcome) == (True, "error")
     (point,) = library.trend(axis="agent_chain")
     assert point.value == 1
 

@@ -50,8 +50,8 @@ def compare_command(
     min_effect
         The smallest difference that counts.
     fail_on_regression
-        Exit with 1 when an axis got worse, with 3 when cases have no verdict. An unclear difference
-        is no failure.
+        Exit with 1 when an axis got worse, with 3 when cases have no verdict or both sides are the
+        same evaluation. An unclear difference is no failure.
     force
         Compare even if dataset, evaluators or judges differ.
     json

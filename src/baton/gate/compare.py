@@ -47,7 +47,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def itself(self) -> bool:
         """Whether both sides are the same evaluation, so that nothing is compared."""
-        return bool(self.after.id) and self.before.id == self.after.id
+        return _are_same(self.before, self.after)
 
     @property
     def open(self) -> list[AxisChange]:
@@ -66,8 +66,12 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Outcome:
-        """The result: an error outranks everything; what is unclear is neither good nor bad."""
-        if self.missing or not self.comparison.axes:
+        """The result: an error outranks everything; what is unclear is neither good nor bad.
+
+        An evaluation compared with itself is an error: it would never be worse, for example in a
+        build whose new evaluation was not written.
+        """
+        if self.itself or self.missing or not self.comparison.axes:
             return "error"
         if self.comparison.regressions:
             return "worse"
@@ -75,6 +79,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
             return "unclear"
         better = any(axis.change == "better" for axis in self.comparison.axes)
         return "better" if better else "same"
+
+
+def _are_same(before: Snapshot, after: Snapshot) -> bool:
+    # Evaluations in memory have no id.
+    return before is after or (bool(after.id) and before.id == after.id)
 
 
 def compare(
@@ -90,6 +99,13 @@ def compare(
         min_effect=min_effect,
         lower_is_better=lower,
     )
+    if _are_same(before, after):
+        # No axis of these is unclear: more cases would not show a difference either.
+        same = [
+            msgspec.structs.replace(axis, change="same", cases_needed=None, repeats_needed=None)
+            for axis in comparison.axes
+        ]
+        comparison = msgspec.structs.replace(comparison, axes=same)
     old_cases, new_cases = before.by_id(), after.by_id()
     # Cases that had a verdict and have none now, or not in every repeat, do not count as passed.
     missing = [

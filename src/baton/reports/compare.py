@@ -56,7 +56,8 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
     for line in _whole(compared):
         console.print(Text(one_line(line, 400), STYLES["unclear"]))
     style = STYLES.get(compared.outcome, "red")
-    console.print(Text("\n").append(_VERDICTS[compared.outcome], style))
+    verdict = "nothing compared" if compared.itself else _VERDICTS[compared.outcome]
+    console.print(Text("\n").append(verdict, style))
 
 
 def markdown_of(compared: Compared, *, limit: int = MOST) -> str:
@@ -270,7 +271,10 @@ def _hop(hop: Hop | None, *, with_id: bool = False) -> str:
 def _whole(compared: Compared) -> Iterator[str]:
     """Yield lines on what no axis shows."""
     if compared.itself:
-        yield "both are the same evaluation: nothing is compared"
+        yield (
+            "both are the same evaluation, so nothing is compared: name another one, or evaluate "
+            "again"
+        )
     broken = compared.comparison.broken
     if broken:
         some = ", ".join(broken[:5]) + (", …" if len(broken) > 5 else "")

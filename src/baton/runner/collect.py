@@ -50,6 +50,7 @@ class Tally:
             for name, planned in plan.all_evaluators.items()
         }
         self.cases: dict[Status, int] = dict.fromkeys(STATUSES, 0)
+        self._unit = "case"
         self.routing = RoutingCounts()
         self.efficiency = EfficiencySums()
         self.by_agent = AgentCounts(plan.gate.lower)
@@ -61,6 +62,7 @@ class Tally:
     def add(self, result: CaseResult) -> None:
         """Count a result and its scores."""
         self.cases[result.status] += 1
+        self._count_repeat(result.repeat)
         self.routing.add(result.routing)
         self.efficiency.add(result.efficiency)
         self.by_agent.add(result.by_agent, result.case_id, result.repeat)
@@ -82,6 +84,7 @@ class Tally:
         ``reasons`` says, by evaluator, why it scored nothing.
         """
         self.cases[row.status] += 1
+        self._count_repeat(row.repeat)
         self.routing.add(row.routing)
         self.efficiency.add(row.efficiency)
         self.by_agent.add(row.by_agent, row.case_id, row.repeat)
@@ -115,6 +118,11 @@ class Tally:
         for score in earlier.scores:
             self.evaluators[score.evaluator].add(score.status, -1)
 
+    def _count_repeat(self, repeat: int) -> None:
+        """Count results instead of cases in messages as soon as a case has two."""
+        if repeat:
+            self._unit = "result"
+
     def _fail(self, places: Sequence[FailedAt], by: int = 1) -> None:
         """Count failures, in memory that is bounded for hostile traces."""
         for at in places:
@@ -141,8 +149,8 @@ class Tally:
         for pair, share in pairs[:1]:
             where += f", {share} in dispatches {pair}"
         advice = (
-            f"{passed} of {scored} cases passed; look first at {where}. If these agents are "
-            "right, this evaluator, or what the cases expect, does not fit them"
+            f"{passed} of {scored} {self._unit}s passed; look first at {where}. If these agents "
+            "are right, this evaluator, or what the cases expect, does not fit them"
         )
         return [advice]
 
@@ -152,11 +160,11 @@ class Tally:
         total = sum(self.cases.values())
         if self.cases["error"] and not decision.on_errors:
             problems.append(
-                f"{self.cases['error']} of {counted(total, 'case')} could not be evaluated"
+                f"{self.cases['error']} of {counted(total, self._unit)} could not be evaluated"
             )
         if self._planned is not None and total < self._planned:
             problems.append(
-                f"{self._planned - total} of {counted(self._planned, 'planned case')} "
+                f"{self._planned - total} of {counted(self._planned, f'planned {self._unit}')} "
                 f"{'was' if self._planned == 1 else 'were'} not run"
             )
         if not total:

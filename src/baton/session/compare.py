@@ -72,7 +72,10 @@ def compare(
     if not min_effect >= 0:
         raise InputError(f"{option('min_effect')} is at least 0, got {min_effect:g}")
     old = _side(DEFAULT if before is None else before)
-    new = _side(latest_evaluation(Path(stored)) if after is None else after)
+    if after is not None and after is before:
+        new = old
+    else:
+        new = _side(latest_evaluation(Path(stored)) if after is None else after)
     compared = compare_snapshots(old, new, confidence=confidence, min_effect=min_effect)
     if compared.refused and not force:
         problems = [f"they cannot be compared: {differs}" for differs in compared.refused]
