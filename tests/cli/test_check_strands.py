@@ -29,3 +29,15 @@ DATA = Path(__file__).parent.parent / "data"
 def test_a_file_is_checked_as_what_it_is(baton: Callable[..., Any], file: str, said: str) -> None:
     outcome = baton("check", DATA / file)
     assert (outcome.code, outcome.out.strip()) == (0, f"{DATA / file}: {said}")
+
+
+def test_a_model_without_its_region_is_named(baton: Callable[..., Any], tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "evaluatorConfig:\n  supportedModels:\n    Nova: us.amazon.nova-2-lite-v1:0\n"
+        '    Haiku: "[REGION-PREFIX].anthropic.claude-haiku-4-5-20251001-v1:0"\n'
+    )
+    outcome = baton("check", file)
+    assert outcome.code == 0
+    assert "replace the placeholder `[REGION-PREFIX]` of `Haiku` with the region" in outcome.err
+    assert "until then it cannot be a judge" in outcome.err

@@ -129,7 +129,8 @@ def test_the_printed_config_passes_by_average_from_its_threshold_on() -> None:
     rubrics, models = read.notes
     assert "default rubrics apply only to requested evaluators" in rubrics
     assert (
-        "replace the placeholder `[REGION-PREFIX]` of `Claude Haiku 4.5` with the region" in models
+        "replace the placeholder `[REGION-PREFIX]` of `Claude Haiku 4.5`, `Claude Sonnet 4.6`, "
+        "`Nova 2 Lite` with the region" in models
     )
     assert "the region of the model: `us`, `eu`, `apac` or `global`" in models
     assert "such as `eu.anthropic.claude-haiku-4-5-20251001-v1:0`" in models

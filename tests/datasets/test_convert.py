@@ -319,12 +319,16 @@ def test_cases_without_a_session_start_with_the_one_that_is_given(
     own = eval_set(message(), session_input={"app_name": "b", "user_id": "v", "state": {}})
     own["eval_cases"].append({"eval_id": "bare", "conversation": [message()]})
     files = [old, written(tmp_path, own, "own.evalset.json")]
+    notes: list[str] = []
     done = baton.convert(
         files,
         "adk",
         tmp_path / "new.evalset.json",
         initial_session=written(tmp_path, start, "initial.session.json"),
+        note=notes.append,
     )
+    (kept_theirs,) = [text for text in notes if "session" in text]
+    assert kept_theirs.startswith("1 case already had a session and kept it: ")
     merged, kept, bare = baton.load_dataset(tmp_path / "new.evalset.json").cases
     assert (merged.id, merged.session.app, merged.session.user) == ("lights", "home", "u1")
     assert merged.state == bare.state == {"room": "hall"}

@@ -241,6 +241,17 @@ def test_the_reason_names_the_calls_of_a_delegate_whose_tools_are_expected() -> 
     assert "missing `price`" in found.reason
 
 
+def test_the_reason_names_calls_of_delegates_if_an_expected_tool_is_missing() -> None:
+    found = score(delegated(), case(["price"]))
+    assert found.reason == (
+        "turn 1: called `note`, `clerk`; `clerk` called `lookup`; missing `price`"
+    )
+    actual = delegated()
+    actual.turns[0].runs[0].steps = actual.turns[0].runs[0].steps[-1:]
+    found = score(actual, case(["price"]), dispatch_calls="exclude")
+    assert found.reason == "turn 1: `clerk` called `lookup`; expected `price`"
+
+
 def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
     actual = delegated()
     actual.turns[0].runs[1].unknown = ["steps.tool_call"]

@@ -186,6 +186,11 @@ def convert(
     return Converted(text, len(kept), losses, notes)
 
 
+def states_session(case: Case) -> bool:
+    """Return whether a case states app, user, session id or state, so that it keeps them."""
+    return case.session != Session() or bool(case.state)
+
+
 def _piece(
     dataset: Dataset,
     place: int,
@@ -196,7 +201,7 @@ def _piece(
     cases = dataset.cases
     case = cases[place]
     source = cases.source(place) if isinstance(cases, CaseSequence) else None
-    starts_anew = start is not None and case.session == Session() and not case.state
+    starts_anew = start is not None and not states_session(case)
     if start is not None and starts_anew:
         case = msgspec.structs.replace(case, session=start[0], state=start[1])
     value = source.document.value() if source else None

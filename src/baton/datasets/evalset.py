@@ -454,7 +454,8 @@ _REASONS = {
     "turns.structured": "an answer is text, and has no fields",
     "+turns.agents": "calls of `transfer_to_agent` also state the agents",
     "turns.dispatches": "dispatches are not stated, apart from calls of `transfer_to_agent`",
-    "turns.tool_calls": "a call of `transfer_to_agent` needs the agent's name",
+    "turns.tool_calls": "calls of agents that run as tools, and of `transfer_to_agent` "
+    "without the agent's name, are not stated",
     "turns.interactions": "what agents say is stated along the chain of agents, and in words",
     "session": "a session without a name has none",
     "labels": "a case has no labels",

@@ -339,7 +339,12 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         # With equal scores, say what was called: "called `look`; missing `price`" where a delegate
         # called `look`, and not "nothing was called".
         says_more = wider.score == compared.score and len(wider.made) > len(compared.made)
-        return wider if says_more else compared
+        shown = wider if says_more else compared
+        # The missing tool may have another name: show what delegates called, too.
+        named = {call.id for call in shown.made}
+        every = self._scope(trace, pair, context, "all", also).calls
+        others = [call for call in every if call.id not in named] if shown.missing else []
+        return msgspec.structs.replace(shown, others=others)
 
     def _scope(
         self,

@@ -130,7 +130,7 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
         case "agents":
             return f"agent definitions, {counted(len(load_catalog(file)), 'agent')}"
         case "config":
-            return _check_config(file)
+            return _check_config(file, note)
         case "criteria":
             count = len(read_criteria(file, own_code=False))
             return f"criteria of ADK, {counted(count, 'evaluator')}"
@@ -159,8 +159,10 @@ def _check_dataset(file: Path, note: Note) -> str:
     return f"dataset ({dataset.format}), {counted(len(dataset), 'case')}, {counted(turns, 'turn')}"
 
 
-def _check_config(file: Path) -> str:
+def _check_config(file: Path, note: Note) -> str:
     config = load_config(file, own_code=False)
+    for text in config.notes:
+        note(text)
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
     for index, options in enumerate(config.providers):

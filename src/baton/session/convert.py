@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.datasets import load_dataset
-from baton.datasets.convert import Converted, Loss, Target
+from baton.datasets.convert import Converted, Loss, Target, states_session
 from baton.datasets.convert import convert as converted_as
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.draft import draft_yaml
@@ -19,7 +19,7 @@ from baton.datasets.own import own_yaml
 from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, find_dispatch
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
-from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, Trace
+from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, Trace, counted
 from baton.model.option_names import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
@@ -91,6 +91,11 @@ def convert(
         file.write_text(converted.text, encoding="utf-8")
     for text in (*cases.notes, *converted.notes):
         note(text)
+    if start is not None:
+        own = [case.id for case in cases if states_session(case)]
+        if own:
+            some = ", ".join(own[:3]) + (", …" if len(own) > 3 else "")
+            note(f"{counted(len(own), 'case')} already had a session and kept it: {some}")
     return ConvertedFile(converted, len(cases))
 
 

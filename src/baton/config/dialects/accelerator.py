@@ -65,16 +65,17 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
     models = {label: strands_model(name) for label, name in section.supported_models.items()}
     if models and "judge" not in rest:
         label, model = next(iter(models.items()))
-        if _REGION in model:
-            notes.append(
-                f"`supportedModels`: {_no_region(label, model)}; until then it cannot be a judge"
-            )
-        else:
+        if _REGION not in model:
             rest["judge"] = {"model": model}
             notes.append(
                 f"judges are `{label}` (`{model}`), the first of `supportedModels`; `judge:` can "
                 "name another, also by its label"
             )
+    without = {label: model for label, model in models.items() if _REGION in model}
+    if without:
+        what = _no_region("`, `".join(without), next(iter(without.values())))
+        it = "it" if len(without) == 1 else "they"
+        notes.append(f"`supportedModels`: {what}; until then {it} cannot be a judge")
     problems: list[Problem] = []
     for name in ("judge", "evaluators"):
         if name in rest:

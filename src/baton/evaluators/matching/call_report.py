@@ -25,7 +25,8 @@ class TurnCalls(msgspec.Struct, frozen=True):
 
     ``nearest`` pairs missing calls with extra calls of the same name. ``extra_counts`` states
     whether an extra call is a fault. ``place`` holds the ids that represent the turn itself.
-    ``elsewhere`` maps expected tools to the agents outside the scope that called them.
+    ``elsewhere`` maps expected tools to the agents outside the scope that called them. ``others``
+    are calls of delegates that no expectation is about, if one is missing.
     """
 
     number: int
@@ -40,6 +41,7 @@ class TurnCalls(msgspec.Struct, frozen=True):
     extra_counts: bool
     place: list[str]
     elsewhere: Mapping[str, str]
+    others: Sequence[Made] = ()
 
 
 def turn_calls(
@@ -139,9 +141,10 @@ def turn_details(
 
 def wrong(turn: TurnCalls) -> str:
     """Describe the faults of a turn, as part of a sentence."""
+    others = _by_others(turn)
     if turn.wanted and not turn.made:
         names = _list([call.name for call in turn.wanted])
-        return f"turn {turn.number}: nothing was called; expected {names}"
+        return f"turn {turn.number}: {others or 'nothing was called'}; expected {names}"
     explained = {one for one, _ in turn.nearest}
     named = {other for _, other in turn.nearest}
     differences = [_difference_text(turn, pair) for pair in turn.nearest]
@@ -152,8 +155,21 @@ def wrong(turn: TurnCalls) -> str:
         differences.append(f"not expected {_list(more)}")
     if len(differences) > _NAMED:
         differences = [*differences[:_NAMED], f"{len(differences) - _NAMED} more differences"]
-    called = _list([call.name for call in turn.made])
-    return f"turn {turn.number}: called {called}; " + "; ".join(differences)
+    called = f"called {_list([call.name for call in turn.made])}"
+    if others:
+        called += f"; {others}"
+    return f"turn {turn.number}: {called}; " + "; ".join(differences)
+
+
+def _by_others(turn: TurnCalls) -> str:
+    """Write what delegates called: "`billing` called `refund`, `lab` called `test`"."""
+    by_agent: dict[str, list[str]] = {}
+    for call in turn.others:
+        by_agent.setdefault(call.agent, []).append(call.name)
+    texts = [f"`{agent}` called {_list(names)}" for agent, names in by_agent.items()]
+    if len(texts) > _NAMED:
+        texts = [*texts[:_NAMED], f"{len(texts) - _NAMED} more agents called tools"]
+    return ", ".join(texts)
 
 
 def evidence(turn: TurnCalls) -> Evidence:
