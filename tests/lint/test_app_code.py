@@ -53,6 +53,43 @@ def test_agents_and_tools_that_the_app_does_not_have(check: Check, tmp_path: Pat
     assert tool.line == line_of(cases, "lookupp") - 1
 
 
+THINKS = """
+booker = Agent(
+    name="booker",
+    tools=[lookup],
+    planner=BuiltInPlanner(thinking_config=ThinkingConfig(thinking_budget=512)),
+)
+root_agent = Agent(name="desk", sub_agents=[booker], tools=[google_search])
+"""
+CASES = "cases:\n- {id: a, input: hi, tools: [lookup, google_search]}\n"
+
+
+def test_cases_of_batons_format_are_for_adk_if_its_agents_are_named_beside_them(
+    check: Check, tmp_path: Path
+) -> None:
+    folder = app(tmp_path / "desk", HEAD + THINKS)
+    cases = tmp_path / "evals" / "cases.yaml"
+    cases.parent.mkdir()
+    cases.write_text(CASES)
+    assert "internal-tool" not in {found.rule for found in check(cases)}
+    assert {found.rule for found in check(cases, folder)} == {"internal-tool", "thinking"}
+
+
+def test_agents_that_a_config_and_the_command_line_name_are_one_app(
+    check: Check, tmp_path: Path
+) -> None:
+    folder = app(tmp_path / "desk", HEAD + THINKS)
+    (tmp_path / "cases.yaml").write_text(CASES)
+    config = tmp_path / "baton.yaml"
+    config.write_text(
+        "dataset: cases.yaml\nproviders: [{type: google_adk, path: desk}]\n"
+        "evaluators: [tool_trajectory_avg_score]\n"
+    )
+    alone = sorted(found.rule for found in check(config))
+    assert alone == ["internal-tool", "search-metric", "thinking"]
+    assert sorted(found.rule for found in check(config, folder)) == alone
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from baton.evaluators.tool_calls import ToolCalls
 from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.formats.adk import TRANSFER_TOOL
 from baton.model import Case, suggestion
@@ -104,7 +105,7 @@ def thinking_models(scope: Scope) -> Iterator[LintWarning]:
         for case, written in file.written():
             app = file.app_of(case)
             expected = {call.name for turn in case.turns for call in turn.tool_calls or ()}
-            if app is None or not _by_trajectory(file, case):
+            if app is None or not _by_calls(file, case):
                 continue
             for agent in app.agents:
                 tools = sorted(expected & (agent.tools or frozenset()))
@@ -206,6 +207,12 @@ def _of(agent: CodeAgent) -> str:
 
 def _by_trajectory(file: CaseFile, case: Case) -> bool:
     return any(each.threshold > 0 for each in file.scored_by(case, ToolTrajectoryAvgScore))
+
+
+def _by_calls(file: CaseFile, case: Case) -> bool:
+    return _by_trajectory(file, case) or any(
+        each.threshold > 0 for each in file.scored_by(case, ToolCalls)
+    )
 
 
 def _all_agents_known(app: App) -> bool:

@@ -209,6 +209,8 @@ class _Reader:
     def __init__(self, folders: Sequence[Path], configs: Iterable[Config]) -> None:
         self._read: dict[Path, App] = {}
         named = [folder for folder in folders if is_app(folder)]
+        # Who names a folder of ADK agents beside cases plays them with these agents.
+        self._plays_adk = bool(named)
         named += [
             config.folder / options.path
             for config in configs
@@ -228,7 +230,8 @@ class _Reader:
         dataset = _dataset(file)
         if dataset is None:
             return None
-        return self._case_file(file, dataset, _evaluators(file, dataset))
+        one = self._case_file(file, dataset, _evaluators(file, dataset))
+        return one._replace(adk=one.adk or self._plays_adk)
 
     def of_config(self, config: Config) -> list[CaseFile]:
         """Read the datasets of a config; none where one has errors."""
@@ -286,13 +289,15 @@ class _Reader:
         )
 
     def _apps(self, folders: Iterable[Path]) -> list[App]:
-        apps = []
+        # A folder that a config and the command line name is one app: two would leave open which
+        # of them plays a case.
+        apps: dict[Path, App] = {}
         for folder in folders:
             key = folder.resolve()
             if key not in self._read:
                 self._read[key] = read_app(folder)
-            apps.append(self._read[key])
-        return apps
+            apps[key] = self._read[key]
+        return list(apps.values())
 
 
 def _config(file: Path) -> Config | None:
