@@ -144,6 +144,22 @@ def test_thresholds_of_another_dataset_decide_nothing() -> None:
     assert "prompts of desk: they are for p1, but this is p2" in problems[1]
 
 
+@pytest.mark.parametrize(
+    ("bound", "problem"),
+    [
+        ({"prompts": {"desk": "p1"}}, "prompts of desk: they are for p1, but this is p2"),
+        ({"prompts": {"dsk": "p2"}}, "prompts of dsk: they are for p2, but this is unknown"),
+        ({"agents": "a1"}, "agents: they are for a1, but this is unknown"),
+        ({"prompts": {"desk": "p2"}}, None),
+    ],
+)
+def test_a_gate_that_only_states_versions_is_a_gate(
+    bound: dict[str, Any], problem: str | None
+) -> None:
+    found = decided({"for": bound}, [row("a")], provenance=Provenance(prompts={"desk": "p2"}))
+    assert (not found.problems()) if problem is None else (problem in found.problems()[0])
+
+
 def compared(
     tmp_path: Path, before: list[IndexRow], after: list[IndexRow], **how: bool
 ) -> Decision:

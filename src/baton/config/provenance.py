@@ -86,7 +86,7 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
         InputError: they are for others, or the baseline cannot be read. A baseline that does not
             exist yet is not an error.
     """
-    if not gate and gate.bound is None:
+    if not gate:
         return
     from baton.gate.baseline import lacks_baseline, open_side
     from baton.gate.decide import bound_to

@@ -20,7 +20,10 @@ MUST_PASS = "must_pass"
 
 
 def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None = None) -> Decision:
-    """Decide every rule, those by agent once per agent; a rule without verdicts is an error."""
+    """Decide every rule, those by agent once per agent; a rule without verdicts is an error.
+
+    Versions that the gate is ``for`` count even if they are all that it states.
+    """
     if not gate:
         return NOTHING
     provenance = provenance or Provenance()

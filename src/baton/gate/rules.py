@@ -131,7 +131,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path = Path()
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self.must_pass or self.regression)
+        return bool(self.rules or self.must_pass or self.regression or self.bound)
 
     @property
     def evaluators(self) -> frozenset[str]:
