@@ -16,6 +16,7 @@ from baton.model import (
     Usage,
     plain_sums,
 )
+from baton.reports.terminal import case_line, efficiency_line
 from baton.testing import build
 from baton.testing.build import dispatch
 
@@ -53,6 +54,17 @@ def test_requests_and_tokens_are_those_of_the_source_or_the_sum_over_runs() -> N
     assert (summed.model_calls, summed.tokens, summed.at_least) == (2, 34, [])
     told = efficiency_of(trace(*of_runs, usage=Usage(input_tokens=50)))
     assert (told.model_calls, told.tokens) == (2, 50)
+
+
+def test_costs_are_summed_and_shown_in_total_and_for_each_case() -> None:
+    sums = EfficiencySums()
+    for cost in (0.02, None, 0.00005):
+        sums.add(Efficiency(tokens=3, cost_usd=cost))
+    assert sums.known()["cost_usd"].sum == pytest.approx(0.02005)
+    assert "cost $0.0200 ($0.0100) of 2 of 3 cases" in efficiency_line(sums)
+    assert case_line(Efficiency(tokens=3, cost_usd=0.00005)) == "3 tokens · $0.000050"
+    sums.add(Efficiency(cost_usd=0.02), -1)
+    assert sums.known()["cost_usd"].sum == 0.00005
 
 
 def test_the_time_is_that_of_the_turns_and_stands_under_timings() -> None:

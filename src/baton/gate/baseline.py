@@ -112,15 +112,10 @@ def snapshot_of(evaluation: Reportable) -> Snapshot:
     """Return the data of an evaluation for comparison."""
     header = evaluation.header
     builder, sums = SnapshotBuilder(), EfficiencySums()
-    costs: list[float] = []
     for row in evaluation.rows():
         builder.add(row)
         sums.add(row.efficiency)
-        if row.efficiency is not None and row.efficiency.cost_usd is not None:
-            costs.append(row.efficiency.cost_usd)
     spent = {name: sum_.mean for name, sum_ in sums.known().items() if sum_.mean is not None}
-    if costs:
-        spent["cost_usd"] = sum(costs) / len(costs)
     return Snapshot(
         id=header.id,
         name=header.name,

@@ -9,7 +9,7 @@ import msgspec
 from baton.model.score import STATUSES, JudgeUse, Status
 from baton.model.trace import Trace
 
-COUNTERS = ("dispatches", "tool_calls", "model_calls", "tokens")
+COUNTERS = ("dispatches", "tool_calls", "model_calls", "tokens", "cost_usd")
 
 
 class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -53,6 +53,7 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
     tool_calls: Sum = msgspec.field(default_factory=Sum)
     model_calls: Sum = msgspec.field(default_factory=Sum)
     tokens: Sum = msgspec.field(default_factory=Sum)
+    cost_usd: Sum = msgspec.field(default_factory=Sum)
     timings: dict[str, Sum] = msgspec.field(default_factory=lambda: {"seconds": Sum()})
 
     def add(self, efficiency: Efficiency | None, by: int = 1) -> None:
@@ -64,7 +65,8 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
             value = getattr(efficiency, name)
             if value is not None:
                 total: Sum = getattr(self, name)
-                total.sum += by * value
+                # Sums of costs are rounded, so that adding and removing a result cancel out.
+                total.sum = round(total.sum + by * value, 9)
                 total.results += by
                 total.at_least += by * (name in efficiency.at_least)
         seconds = efficiency.timings.get("seconds")

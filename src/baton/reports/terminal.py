@@ -27,6 +27,7 @@ from baton.store import Header, IndexRow, Reportable, recorded_of
 
 from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
 from .text import Text, console_for, content_line, dispatches_of, one_line, value_text
+from .trace import dollars
 
 _LOOKED_AT = 100
 
@@ -89,6 +90,7 @@ _WORDS = {
     "tool_calls": "tool calls",
     "model_calls": "model calls",
     "tokens": "tokens",
+    "cost_usd": "cost",
     "seconds": "time",
 }
 
@@ -114,6 +116,9 @@ def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
         mean = total.mean or 0
         if name == "seconds":
             text = f"{_seconds(total.sum)} ({_seconds(mean)})"
+        elif name == "cost_usd":
+            least = "≥ " if total.at_least else ""
+            text = f"{least}{dollars(total.sum)} ({dollars(mean)})"
         else:
             least = "≥ " if total.at_least else ""
             text = f"{least}{total.sum:,} ({f'{mean:,.0f}' if mean >= 100 else f'{mean:.3g}'})"
@@ -130,7 +135,8 @@ def case_line(efficiency: Efficiency) -> str:
         value = getattr(efficiency, name)
         if value is not None:
             least = "≥ " if name in efficiency.at_least else ""
-            parts.append(f"{least}{counted(value, _ONE[name])}")
+            text = dollars(value) if name == "cost_usd" else counted(value, _ONE[name])
+            parts.append(least + text)
     if "seconds" in efficiency.timings:
         parts.append(_seconds(efficiency.timings["seconds"]))
     return " · ".join(parts)

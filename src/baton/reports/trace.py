@@ -211,7 +211,8 @@ def _seconds(started: float | None, ended: float | None) -> str:
 
 def dollars(cost: float) -> str:
     """Write a cost in USD."""
-    return f"${cost:.4f}"
+    # A request to a small model may cost $0.00003, which is not nothing.
+    return f"${cost:.4f}" if cost >= 0.001 or not cost else f"${cost:.6f}"
 
 
 def tokens_line(usage: Usage) -> str:

@@ -125,7 +125,7 @@ function routingCard(routing) {
 
 function spentCard(spent) {
   if (!spent.length) return null;
-  const words = { tool_calls: "tool calls", model_calls: "model calls", seconds: "time" };
+  const words = { tool_calls: "tool calls", model_calls: "model calls", cost_usd: "cost", seconds: "time" };
   const tiles = spent.map(([name, text]) => {
     const [, sum, mean, rest] = text.match(/^(.*?) \((.*?)\)(.*)$/) || [null, text, "", ""];
     return el(
