@@ -79,16 +79,16 @@ class Bench:
         form: str,
         repeat: int | None = None,
         evaluators: Sequence[str] = ("agent_chain",),
-        jobs: int = 1,
+        jobs: int | None = None,
     ) -> list[Run]:
-        """Run ``baton score`` on a generated set, from load to report."""
+        """Run ``baton score`` on a generated set, from load to report, as users do by default."""
         dataset, recordings = self.set_of(cases, form)
         runs = []
         for _ in range(repeat or self.repeat):
             out = self.scratch / "evaluations"
             command = [baton(), "score", str(recordings), "--dataset", str(dataset)]
             command += [word for name in evaluators for word in ("-e", name)]
-            command += ["--jobs", str(jobs)]
+            command += [] if jobs is None else ["--jobs", str(jobs)]
             runs.append(child([*command, "--out", str(out)], codes=(0, 1)))
             _check_scored(out, cases)
             shutil.rmtree(out)
@@ -180,6 +180,7 @@ def thousand(bench: Bench) -> list[Row]:
     """Time and weigh 1,000 cases, by agents alone, with tools, and with answers as well."""
     chains = bench.score(1000, "document")
     tools = bench.score(1000, "document", evaluators=TOOLS)
+    alone = bench.score(1000, "document", evaluators=TOOLS, jobs=1)
     answers = bench.score(1000, "document", evaluators=(*TOOLS, "response_match"))
     plain, words = bench.floor(1000), bench.floor(1000, "rouge")
     return [
@@ -187,6 +188,7 @@ def thousand(bench: Bench) -> list[Row]:
         *_both("1,000 cases: chain, tools", tools, 1.0, 100.0),
         *_both("1,000 cases: chain, tools, ROUGE-1", answers, 3.0, None),
         _row("chain, tools: times the floor", "x", 2.0, [run.seconds / plain for run in tools]),
+        _row("the same in one process", "x", None, [run.seconds / plain for run in alone]),
         _row("with ROUGE-1: times its floor", "x", 1.6, [run.seconds / words for run in answers]),
     ]
 
@@ -194,10 +196,12 @@ def thousand(bench: Bench) -> list[Row]:
 def document(bench: Bench) -> list[Row]:
     """Time and weigh 10,000 cases in one JSON document."""
     runs = bench.score(10_000, "document", evaluators=TOOLS)
+    alone = bench.score(10_000, "document", evaluators=TOOLS, jobs=1)
     plain = bench.floor(10_000)
     return [
         *_both("10,000, one document: chain, tools", runs, 8.0, 150.0),
         _row("10,000: times the floor", "x", 2.0, [run.seconds / plain for run in runs]),
+        _row("the same in one process", "x", None, [run.seconds / plain for run in alone]),
     ]
 
 
@@ -235,10 +239,10 @@ def lines(bench: Bench) -> list[Row]:
 def several(bench: Bench) -> list[Row]:
     """Compare two processes with one on 10,000 cases and three evaluators, run by run."""
     three = (*TOOLS, "response_match")
-    few = bench.score(2000, "lines", evaluators=three)
+    few = bench.score(2000, "lines", evaluators=three, jobs=1)
     one, two = [], []
     for _ in range(bench.repeat):
-        one += bench.score(10_000, "lines", 1, evaluators=three)
+        one += bench.score(10_000, "lines", 1, evaluators=three, jobs=1)
         two += bench.score(10_000, "lines", 1, evaluators=three, jobs=2)
     base = statistics.median(run.peak for run in few)
     # Two processes are 1.6 times as fast when they take 62.5 % of the time.

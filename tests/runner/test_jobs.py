@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from baton.evaluators import AgentChain
 
 Run = Callable[..., Any]
 EVALUATORS = ("-e", "agent_chain", "-e", "tool_calls", "-e", "response_match")
@@ -110,3 +114,49 @@ def test_less_than_one_job_is_refused(baton: Run, folder: Path) -> None:
     outcome = baton("score", "recorded", "--jobs", "0")
     assert outcome.code == 2
     assert "--jobs has to be at least 1" in outcome.err
+
+
+def parents(folder: Path) -> set[int]:
+    return {int(name) for name in (folder / "pids").read_text().split()}
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Make small files count as large ones, and note which process scores a case."""
+    monkeypatch.setattr("baton.session.score._BYTES_EACH", 50_000)
+    monkeypatch.setattr("baton.session.score.BYTES", 20_000)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    evaluate = AgentChain.evaluate
+
+    def noted(self: AgentChain, *arguments: Any) -> Any:
+        with (folder / "pids").open("a") as pids:
+            pids.write(f"{os.getpid()}\n")
+        return evaluate(self, *arguments)
+
+    monkeypatch.setattr(AgentChain, "evaluate", noted)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+@pytest.mark.usefixtures("pieces")
+def test_long_recordings_are_scored_by_as_many_processes_as_there_are_cores(
+    baton: Run, folder: Path
+) -> None:
+    command = ["score", "recorded", "-d", "cases.jsonl", *EVALUATORS, "--json"]
+    one = baton(*command, "--out", "one", "--jobs", "1")
+    assert parents(folder) == {os.getpid()}
+    (folder / "pids").unlink()
+    several = baton(*command, "--out", "several")
+    assert len(parents(folder)) == 2
+    assert os.getpid() not in parents(folder)
+    assert one.err == several.err
+    assert written(folder / "one") == written(folder / "several")
+
+
+@pytest.mark.usefixtures("pieces")
+def test_an_evaluator_of_the_users_sees_all_cases_in_one_process(baton: Run, folder: Path) -> None:
+    (folder / "counting.py").write_text(
+        "seen = []\ndef counts(trace, case):\n    seen.append(case)\n    return len(seen) <= 260\n"
+    )
+    (folder / "baton.yaml").write_text("evaluators: [agent_chain, {type: 'counting:counts'}]\n")
+    baton("score", "recorded/a.jsonl", "-c", "baton.yaml", "-d", "cases.jsonl")
+    assert parents(folder) == {os.getpid()}

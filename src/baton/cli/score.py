@@ -56,7 +56,7 @@ def score_command(
     reports: Reports = NONE,
     out: Annotated[str, LATER] = str(OUT),
     workers: Workers = HERE,
-    jobs: Annotated[Whole, LATER] = 1,
+    jobs: Annotated[Whole | None, LATER] = None,
     dry_run: Annotated[Flag, LATER] = False,
     trust: Annotated[Paths, LATER] = (),
 ) -> int:
@@ -86,7 +86,8 @@ def score_command(
         Where evaluations are stored: a folder, or an address (s3://bucket/evaluations) to which the
         folder is copied at the end.
     jobs
-        How many processes score; with judges it is one.
+        How many processes score. The default is as many as long recordings (of more than 4 MiB)
+        keep busy, up to the number of cores and 4. With judges it is one.
     dry_run
         Print what judging would cost; send nothing, and import no code of your own.
     name

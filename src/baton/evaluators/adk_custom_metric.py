@@ -172,6 +172,11 @@ class AdkCustomMetric(TraceEvaluator, frozen=True, kw_only=True, dict=True):
         str, describe("Where to search for the function, besides installed packages.")
     ] = "."
 
+    @property
+    def runs_user_code(self) -> bool:
+        """Whether it calls code of the user's: always."""
+        return True
+
     def check(self) -> None:
         """Import the function. Raises InputError if that fails."""
         _ = self._function

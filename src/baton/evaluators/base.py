@@ -114,6 +114,11 @@ class EvaluatorTraits(ABC):
         return False
 
     @property
+    def runs_user_code(self) -> bool:
+        """Whether it calls code of the user's, which may keep something from case to case."""
+        return False
+
+    @property
     def judge_options(self) -> Sequence[Mapping[str, Any]]:
         """The evaluator's own judge settings, one mapping for each model it calls."""
         return ()

@@ -82,6 +82,11 @@ class OwnEvaluator(EvaluatorTraits):
         """Whether an attribute of the function or class states it."""
         return StatedTraits(self._source).needs_judge
 
+    @property
+    def runs_user_code(self) -> bool:
+        """Whether it calls code of the user's: always."""
+        return True
+
     def refused_options(self, options: Mapping[str, Any], origin: Origin) -> list[str]:
         """Return the options that data may not set."""
         return StatedTraits(self._source).refused_options(options, origin)
@@ -145,6 +150,11 @@ class StatedTraits(EvaluatorTraits):
     def needs_judge(self) -> bool:
         """Whether it states that it calls a judge."""
         return bool(getattr(self._source, "needs_judge", False))
+
+    @property
+    def runs_user_code(self) -> bool:
+        """Whether it is code of the user's: always."""
+        return True
 
     @property
     def judge_options(self) -> Sequence[Mapping[str, Any]]:

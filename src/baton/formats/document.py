@@ -7,9 +7,9 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from json import decoder
-from typing import Any, BinaryIO, Literal, TypeVar
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -66,7 +66,7 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-__all__ = ["Document", "raw_documents", "read_bytes"]
+__all__ = ["Document", "Places", "places_of", "raw_documents", "read_bytes"]
 
 T = TypeVar("T")
 _Shallow = dict[str, msgspec.Raw] | list[msgspec.Raw]
@@ -312,15 +312,26 @@ def _no_longer_than_a_float(text: str) -> int:
     return int(text)
 
 
-def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callable[[int], Document]:
-    """Yield the documents of values that follow each other in ``data``.
+class Places(NamedTuple):
+    """Where values are in a text: their first bytes, lengths in bytes, and lines."""
 
-    For a large file they are read again, one by one, so that the caller can free ``data`` and
-    ``raws``: 10,000 cases need the memory of one. A repaired value is not in the text; it gets the
-    line of the value before.
+    starts: array[int]
+    lengths: array[int]
+    lines: array[int]
+
+    @property
+    def are_complete(self) -> bool:
+        """Whether every value was found in the text."""
+        return len(self.starts) == len(self.lines)
+
+
+def places_of(data: bytes, raws: Iterable[msgspec.Raw], first_line: int = 1) -> Places:
+    """Find values that follow each other in ``data``, which starts on ``first_line``.
+
+    A repaired value is not in the text; it gets only the line of the value before.
     """
-    lines, starts, lengths = array("L"), array("Q"), array("Q")
-    at, line = 0, 1
+    places = Places(array("Q"), array("Q"), array("L"))
+    at, line = 0, first_line
     for raw in raws:
         text = bytes(raw)
         # Mostly it comes next; searching for a long text is slower than comparing it.
@@ -329,16 +340,28 @@ def raw_documents(file: str, data: bytes, raws: Sequence[msgspec.Raw]) -> Callab
         if not data.startswith(text, start):
             start = data.find(text, at)
         if start < 0:
-            lines.append(line)
+            places.lines.append(line)
             continue
         line += data.count(b"\n", at, start)
-        lines.append(line)
-        starts.append(start)
-        lengths.append(len(text))
+        places.lines.append(line)
+        places.starts.append(start)
+        places.lengths.append(len(text))
         at = start + len(text)
         if b"\n" in text:  # mostly there is none, and counting takes ten times as long as searching
             line += text.count(b"\n")
-    large = len(data) >= _LARGE and len(starts) == len(lines) and hasattr(os, "pread")
+    return places
+
+
+def raw_documents(
+    file: str, data: bytes, raws: Sequence[msgspec.Raw], first_line: int = 1
+) -> Callable[[int], Document]:
+    """Yield the documents of values that follow each other in ``data``.
+
+    For a large file they are read again, one by one, so that the caller can free ``data`` and
+    ``raws``: 10,000 cases need the memory of one.
+    """
+    starts, lengths, lines = places = places_of(data, raws, first_line)
+    large = len(data) >= _LARGE and places.are_complete and hasattr(os, "pread")
     again = _opened_again(file, data) if large else None
     if again is None:
         return lambda index: Document(file, bytes(raws[index]), "json", lines[index])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.formats.document import Document, raw_documents
+from baton.formats.document import Document, Places, places_of, raw_documents
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import InputFile, iter_lines
+from baton.formats.opening import InputFile, iter_lines, open_file
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, Source, Trace
 
@@ -81,6 +82,8 @@ def kind_of(keys: Collection[str]) -> Kind | None:
     return found or format_of(names)
 
 
+_MARK = b"\xef\xbb\xbf"
+_BLANK = _MARK + b" \t\r\n"
 _CLAUDE: tuple[Kind, ...] = ("claude-stream", "claude-session", "claude-hooks")
 
 
@@ -101,6 +104,28 @@ class LineRange:
                 yield line
             if at >= self._end:
                 return
+
+
+class ItemRange(msgspec.Struct, frozen=True):
+    """Items of a JSON list, from byte ``start`` up to ``end``, which begin on ``line``.
+
+    ``changed`` is when the file was last changed, in nanoseconds.
+    """
+
+    start: int
+    end: int
+    line: int
+    kind: Kind
+    changed: int
+
+
+def _ranges_of(places: Places, kind: Kind, size: int, changed: int) -> Iterator[ItemRange]:
+    first = 0
+    for last, start in enumerate(places.starts):
+        end = start + places.lengths[last]
+        if end - places.starts[first] >= size or last + 1 == len(places.starts):
+            yield ItemRange(places.starts[first], end, places.lines[first], kind, changed)
+            first = last + 1
 
 
 class FileReader:
@@ -143,14 +168,14 @@ class FileReader:
             yield from self._read_lines(first)
             return
         data = self._input.content()
-        start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        start = data.lstrip(_BLANK)[:1]
         if looks_like_sse(data):
             source = Source(format="adk-sse", framework="google-adk", location=self._file)
             yield read_conversation(
                 read_sse(self._file, data), id_=self._stem, source=source, catalog=self._catalog
             )
         elif start in (b"{", b"["):
-            document = Document(self._file, data.removeprefix(b"\xef\xbb\xbf"), "json")
+            document = Document(self._file, data.removeprefix(_MARK), "json")
             del data  # the pieces of a large file are read again, so its text must not be kept
             yield from self._read_json(document)
         elif start == b'"':
@@ -174,6 +199,44 @@ class FileReader:
             if is_otlp(self._input):
                 return False
             return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
+
+    def items(self, size: int) -> list[ItemRange] | None:
+        """Cut the list of traces in a JSON file into ranges of about ``size`` bytes.
+
+        The list is the whole file, or the cases of an eval set. ``None`` for any other file, and
+        if its items cannot be read separately.
+        """
+        if self._is_bodies():
+            return None
+        with self._input:
+            if is_otlp(self._input) or self._json_lines() is not None:
+                return None
+            changed = self._path.stat().st_mtime_ns
+            data = self._input.content()
+        if not data.lstrip(_BLANK).startswith((b"{", b"[")) or looks_like_sse(data):
+            return None
+        try:
+            top = _top_of(Document(self._file, data.removeprefix(_MARK), "json"))
+        except InputError:
+            return None  # the error is reported when the file is read
+        if not isinstance(top, _Listed):
+            return None
+        places = places_of(data, top.raws)
+        if not places.are_complete:
+            return None
+        return list(_ranges_of(places, top.kind, size, changed))
+
+    def traces_of(self, items: ItemRange) -> Iterator[Trace]:
+        """Yield the traces of some items of a list; raises InputError like :meth:`traces`."""
+        with open_file(self._path) as stream:
+            if os.fstat(stream.fileno()).st_mtime_ns != items.changed:
+                message = "has changed while it was being read"
+                raise InputError(Problem(file=self._file, message=message))
+            stream.seek(items.start)
+            data = b"[" + stream.read(items.end - items.start) + b"]"
+        raws = msgspec.json.decode(data, type=list[msgspec.Raw])
+        pieces = raw_documents(self._file, data, raws, items.line)
+        yield from self._read_all((pieces(index), items.kind) for index in range(len(raws)))
 
     def traces_in(self, lines: LineRange) -> Iterator[Trace]:
         """Yield the traces of some lines; raises InputError like :meth:`traces`.
@@ -234,51 +297,26 @@ class FileReader:
             raise InputError(problems)
 
     def _read_json(self, document: Document) -> Iterator[Trace]:
-        eval_set = document.eval_set()
-        if eval_set is not None:
-            pieces = self._one_by_one(document, eval_set[1])
-            del eval_set
+        top = _top_of(document)
+        if isinstance(top, _Listed):
+            pieces = raw_documents(self._file, document.data, top.raws)
+            count, kind = len(top.raws), top.kind
+            del top  # the pieces of a large file are read again, so its text must not be kept
             document.data = b""
-            yield from self._read_all((piece, "eval-case") for piece in pieces)
+            yield from self._read_all((pieces(index), kind) for index in range(count))
             return
-        top = document.shallow()
-        if isinstance(top, dict):
-            kind = kind_of(top)
-            if kind == "evalset":
-                key = next(key for key in top if key in ("eval_cases", "evalCases"))
-                pieces = self._pieces(document, top[key])
-                top.clear()
-                document.data = b""
-                yield from self._read_all((piece, "eval-case") for piece in pieces)
-            elif kind in _CLAUDE:
-                yield from self._claude(kind)
-            elif kind is not None:
-                yield from self._read(document, kind)
-            return
-        first = _object_keys(top[0]) if top else None
-        kind = kind_of(first) if first is not None else None
-        if kind == "adk-event":
+        first = top if isinstance(top, dict) else _object_keys(top[0]) if top else None
+        found = kind_of(first) if first is not None else None
+        if found in _CLAUDE:
+            yield from self._claude(found)
+        elif isinstance(top, list) and found == "adk-event":
             yield self._events(document)
-        elif kind in _CLAUDE:
-            yield from self._claude(kind)
-        elif kind is not None:
-            pieces = self._pieces(document, msgspec.Raw(document.data))
-            top.clear()
-            document.data = b""
-            yield from self._read_all((piece, kind) for piece in pieces)
-        elif first is not None and (whole := format_of(map(snake, first), whole=True)) is not None:
-            yield from self._read(document, whole)
-
-    def _pieces(self, document: Document, raw: msgspec.Raw) -> Iterator[Document]:
-        """Yield the values of a list one at a time, so that the rest stays undecoded text."""
-        try:
-            raws = msgspec.json.decode(raw, type=list[msgspec.Raw])
-        except msgspec.DecodeError:
-            raise InputError(document.problem("the cases have to be a list")) from None
-        return self._one_by_one(document, raws)
-
-    def _one_by_one(self, document: Document, raws: list[msgspec.Raw]) -> Iterator[Document]:
-        return map(raw_documents(self._file, document.data, raws), range(len(raws)))
+        elif found is not None:
+            yield from self._read(document, found)
+        elif isinstance(top, list) and first is not None:
+            whole = format_of(map(snake, first), whole=True)
+            if whole is not None:
+                yield from self._read(document, whole)
 
     def _read_yaml(self, document: Document) -> Iterator[Trace]:
         from baton.formats.yaml import load_yaml  # not needed for JSON
@@ -326,6 +364,35 @@ class FileReader:
     def _source(self, kind: Kind) -> Source:
         framework = FRAMEWORKS[kind] if kind in FRAMEWORKS else formats()[kind].framework
         return Source(format=kind, framework=framework, location=self._file)
+
+
+class _Listed(NamedTuple):
+    """Traces of one kind in a list, each of which is read separately."""
+
+    raws: list[msgspec.Raw]
+    kind: Kind
+
+
+def _top_of(document: Document) -> _Listed | dict[str, msgspec.Raw] | list[msgspec.Raw]:
+    """Return the list in a document that is an eval set or a list of traces; else its top level."""
+    eval_set = document.eval_set()
+    if eval_set is not None:
+        return _Listed(eval_set[1], "eval-case")
+    top = document.shallow()
+    if isinstance(top, dict):
+        if kind_of(top) != "evalset":
+            return top
+        key = next(key for key in top if key in ("eval_cases", "evalCases"))
+        try:
+            raws = msgspec.json.decode(top[key], type=list[msgspec.Raw])
+        except msgspec.DecodeError:
+            raise InputError(document.problem("the cases have to be a list")) from None
+        return _Listed(raws, "eval-case")
+    first = _object_keys(top[0]) if top else None
+    kind = kind_of(first) if first is not None else None
+    if kind is None or kind == "adk-event" or kind in _CLAUDE:
+        return top  # such items together are one trace
+    return _Listed(top, kind)
 
 
 def _kind(document: Document) -> Kind:

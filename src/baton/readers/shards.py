@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from baton.formats.addresses import PIECE, copy_bounded, is_address, open_address, unreadable
+from baton.formats.evaluation_folder import BODIES
 from baton.formats.opening import InputFile, current, one_by_one, too_large
 from baton.model import InputError, Problem, Trace
 from baton.model.limits import FILE_BYTES
 
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.files import Folder, sort_files
-from .files import FileReader, LineRange
+from .files import FileReader, ItemRange, LineRange
 from .load import claude_agents, files_below, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
 
@@ -27,8 +28,9 @@ from .otlp.wire.sniff import is_otlp
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
 
-    ``definitions`` are files with agents next to them; ``named``: the files were named one by one.
-    A ``folder`` is an address below which all of them are.
+    Or the ``items`` of a JSON list in one file. ``definitions`` are files with agents next to them;
+    ``named``: the files were named one by one. A ``folder`` is an address below which all of them
+    are.
     """
 
     files: list[str]
@@ -36,6 +38,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     named: bool = False
     start: int | None = None
     end: int | None = None
+    items: ItemRange | None = None
     folder: str | None = None
 
 
@@ -63,9 +66,9 @@ def iter_shards(
 ) -> Iterator[Shard]:
     """Cut files, folders and addresses into shards, in the order that their traces are read in.
 
-    Files of JSON lines are cut if they are longer than ``size`` (bytes), small files are combined.
-    What has to be read together stays together: all OpenTelemetry files of a folder, the files of a
-    session of Claude, the traces of an evaluation.
+    Files of JSON lines, and JSON files with a list of traces, are cut if they are longer than
+    ``size`` (bytes); small files are combined. What has to be read together stays together: all
+    OpenTelemetry files of a folder, the files of a session of Claude, the traces of an evaluation.
     """
     named: list[Path] = []
     for target in targets:
@@ -119,6 +122,8 @@ def _cut(
         if isinstance(group, Path):
             for start, end in ranges(group.stat().st_size, size):
                 yield msgspec.structs.replace(shard([group]), start=start, end=end)
+        elif len(group) == 1 and (items := _items_of(group[0], size)):
+            yield from (msgspec.structs.replace(shard(group), items=each) for each in items)
         else:
             yield shard(group)
     for session in _grouped([_session(folder, id_) for id_ in folder.ids()], size):
@@ -146,6 +151,28 @@ def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Pa
             yield unit[0]
     if group:
         yield group
+
+
+def pieces_of(targets: Iterable[Path], size: int, exclude: Collection[Path] = ()) -> int:
+    """Return how many pieces of ``size`` (bytes) of files and folders can be read separately.
+
+    It is at most one if the largest file is of spans, or of an evaluation: these are read together.
+    """
+    left_out = {path.resolve() for path in exclude}
+    sizes: dict[Path, int] = {}
+    for target in targets:
+        for file in files_below(target) if target.is_dir() else [target]:
+            if not left_out or file.resolve() not in left_out:
+                sizes[file] = file.stat().st_size
+    pieces = sum(sizes.values()) // size
+    if pieces < 2:
+        return pieces
+    largest = max(sizes, key=sizes.__getitem__)
+    return 1 if largest.name == BODIES or is_otlp(largest) else pieces
+
+
+def _items_of(file: Path, size: int) -> list[ItemRange] | None:
+    return FileReader(file, {}).items(size) if file.stat().st_size > size else None
 
 
 class ShardReader:
@@ -209,20 +236,26 @@ class ShardReader:
         catalog = self._given
         for name in definitions:
             catalog = {**load_catalog(name), **catalog}
-        if start is None:
+        if start is None and shard.items is None:
             yield from iter_together(
                 files, catalog, named=shard.named, on_problem=on_problem, on_note=on_note
             )
             return
-        end = shard.end
-        if end is None or is_address(shard.files[0]):
-            end = files[0].stat().st_size
-        lines = LineRange(files[0], start, end)
+        reader = FileReader(files[0], catalog)
         try:
-            yield from FileReader(files[0], catalog).traces_in(lines)
+            if shard.items is not None:
+                yield from reader.traces_of(shard.items)
+                return
+            end = shard.end
+            if end is None or is_address(shard.files[0]):
+                end = files[0].stat().st_size
+            lines = LineRange(files[0], start or 0, end)
+            try:
+                yield from reader.traces_in(lines)
+            finally:
+                self.lines = lines.count
         except InputError as error:
             on_problem(without_secrets(error))
-        self.lines = lines.count
 
 
 _HEAD = 1 << 20

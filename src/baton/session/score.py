@@ -15,12 +15,13 @@ from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.filter import keep_of
 from baton.datasets.recorded_dispatches import recorded_trace
+from baton.evaluators.user_defined import traits_of
 from baton.formats.addresses import is_address, is_copy
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
 from baton.model import Case, Dataset, InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
-from baton.readers.shards import BYTES, iter_shards
+from baton.readers.shards import BYTES, iter_shards, pieces_of
 from baton.runner.plan import Plan, Specs
 from baton.runner.recorded import kept_traces, none_chosen, score_in_memory, score_to_folder
 from baton.store import StoredEvaluation, read_evaluation, rows_of
@@ -188,7 +189,7 @@ def score_files(
     out: Path,
     backend: str | None = None,
     workers: int | None = None,
-    jobs: int = 1,
+    jobs: int | None = None,
     reports: Sequence[Path] = (),
     keyword: str | None = None,
     last_failed: bool = False,
@@ -206,7 +207,8 @@ def score_files(
         out: where evaluations are stored.
         backend: where the work is done: ``local``, ``ray`` or ``module:function``.
         workers: how many workers the backend has.
-        jobs: the number of processes on this machine, without a backend.
+        jobs: the number of processes on this machine, without a backend; as many as the traces
+            keep busy if it is not given.
         reports: files that will be written afterwards.
         keyword: score only cases that this expression matches; without cases, traces by id.
         last_failed: score only what did not pass in the last evaluation below ``out`` that scored
@@ -222,7 +224,7 @@ def score_files(
     ready = _prepare(again.traces, again.dataset, again.evaluators, options, chosen)
     plan, inputs, note = ready.plan, ready.inputs, ready.note
     backend_spec = _backend(ready, backend, workers)
-    if backend_spec is not None and jobs != 1:
+    if backend_spec is not None and jobs not in (None, 1):
         raise InputError(f"{option('jobs')} cannot be used with a backend; use {option('workers')}")
     config = inputs.config
     problems: list[str] = []
@@ -242,7 +244,10 @@ def score_files(
     }
     cases = inputs.dataset.files if inputs.dataset else ()
     check_outputs(config, reports, [*ready.files, *cases, inputs.definitions])
-    backend_spec = backend_spec or _processes(jobs, ready)
+    if backend_spec is None:
+        if jobs is None:
+            jobs = _usual_jobs(ready, again.evaluators, options)
+        backend_spec = _processes(jobs, ready)
     if backend_spec is None:
         read = _read(ready, problems)
         folder: Path | None = score_to_folder(
@@ -250,6 +255,7 @@ def score_files(
         )
     else:
         from baton.runner.backends.distribute import score_on
+        from baton.runner.backends.work import Loaded, Setup
 
         from .worker import make_workers, names_only, recipe_of
 
@@ -269,8 +275,9 @@ def score_files(
             size=BYTES,
             on_problem=lambda error: problems.extend(map(str, error.problems)),
         )
+        setup = Setup(lambda _: plan, inputs.dataset, inputs.catalog, keep=ready.keep)
         folder = score_on(
-            make_workers(backend_spec, config),
+            make_workers(backend_spec, config, Loaded(recipe, setup)),
             recipe,
             plan,
             shards,
@@ -626,25 +633,60 @@ def _backend(ready: _Ready, backend: str | None, workers: int | None) -> dict[st
     return {"type": "local"} if chosen is None and at_address else chosen
 
 
+# Two MiB of recordings take about 0.15 s to score, and forking a process 0.01 s.
+_BYTES_EACH = 2 << 20
+# A container often shows more cores than it may use, and one process writes all results.
+_MOST = 4
+
+
+def _usual_jobs(ready: _Ready, evaluators: Specs | None, options: ScoreOptions) -> int:
+    """Return how many processes the recordings keep busy: as many as there are cores, up to 4.
+
+    It is one if results could differ (an evaluator of the user's may count across cases), and if
+    several would be slower: they cannot be forked, or the recordings have to be read together.
+    """
+    from baton.runner.backends.local import can_fork
+
+    from .worker import can_be_sent
+
+    inputs = ready.inputs
+    evaluators_used = [planned.evaluator for planned in ready.plan.every_evaluator]
+    if (
+        not can_fork()
+        or _one_process(ready) is not None
+        or not can_be_sent(evaluators, options)
+        or any(traits_of(each).runs_user_code for each in evaluators_used)
+        or not all(path.is_file() or path.is_dir() for path in ready.files)
+    ):
+        return 1
+    exclude = [*map(Path, inputs.paths), *ready.exclude]
+    pieces = pieces_of(ready.files, _BYTES_EACH, exclude)
+    return max(1, min(len(os.sched_getaffinity(0)), _MOST, pieces))
+
+
+def _one_process(ready: _Ready) -> str | None:
+    """Return why scoring takes one process; ``None`` if it may take several."""
+    if len(ready.words) < len(ready.traces):
+        return "cases of dispatches are scored in one process"
+    if ready.is_copied:
+        return "evaluations at addresses are scored in one process"
+    if ready.plan.needs_judge:
+        return "judges wait for answers, not for processors"
+    dataset = ready.inputs.dataset
+    # Each process reads the cases again, and a pipe (`-d <(generate)`) can be read only once.
+    if any(not Path(file).is_file() for file in (dataset.files if dataset else ())):
+        return "only one process can read cases from a pipe"
+    return None
+
+
 def _processes(jobs: int, ready: _Ready) -> dict[str, Any] | None:
     """Return the backend for ``jobs``; ``None`` for this process alone."""
-    plan, inputs, note = ready.plan, ready.inputs, ready.note
     if jobs < 1:
         raise InputError(f"{option('jobs')} has to be at least 1, got {jobs}")
     if jobs == 1:
         return None
-    if len(ready.words) < len(ready.traces):
-        note(f"{option('jobs', 1)}, because cases of dispatches are scored in one process")
-        return None
-    if ready.is_copied:
-        note(f"{option('jobs', 1)}, because evaluations at addresses are scored in one process")
-        return None
-    if plan.needs_judge:
-        note(f"{option('jobs', 1)}, because judges wait for answers, not for processors")
-        return None
-    # Each process reads the cases again, and a pipe (`-d <(generate)`) can be read only once.
-    if any(not Path(file).is_file() for file in (inputs.dataset.files if inputs.dataset else ())):
-        note(f"{option('jobs', 1)}, because only one process can read cases from a pipe")
+    if (why := _one_process(ready)) is not None:
+        ready.note(f"{option('jobs', 1)}, because {why}")
         return None
     return {"type": "local", "workers": jobs}
 

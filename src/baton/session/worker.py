@@ -18,9 +18,10 @@ from baton.judges.settings import settings_of
 from baton.model import InputError, StandIns
 from baton.model.stand_ins import merged
 from baton.providers.base import ConfiguredProvider
+from baton.runner.backends.local import Local, can_fork
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.backends.registry import make_backend
-from baton.runner.backends.work import JobWorker, Setup
+from baton.runner.backends.work import JobWorker, Loaded, Setup
 from baton.runner.plan import Plan, Specs, judge_options
 from baton.runner.recorded import kept_traces
 
@@ -36,13 +37,20 @@ from .prepare import (
 )
 
 
-def make_workers(spec: Mapping[str, Any], config: Config | None) -> Backend:
+def make_workers(
+    spec: Mapping[str, Any], config: Config | None, loaded: Loaded | None = None
+) -> Backend:
     """Build a backend; the user's own code is looked up in the folder of the config.
+
+    Processes of this machine share what this process has ``loaded``, if they can be forked.
 
     Raises:
         InputError: it cannot be built.
     """
-    return make_backend(spec, config.folder if config else Path(), Worker)
+    made = make_backend(spec, config.folder if config else Path(), Worker)
+    if loaded is not None and isinstance(made, Local) and can_fork():
+        made.forked = Worker(loaded)
+    return made
 
 
 _IN_CONFIG = ("pass_rule", "prices", "agent_names", "gate")
@@ -54,6 +62,14 @@ def names_only(evaluators: Specs | None) -> list[str]:
     if not all(isinstance(name, str) for name in names):
         raise InputError("a backend takes evaluators by name: put others into a config")
     return [str(name) for name in names]
+
+
+def can_be_sent(evaluators: Specs | None, options: ScoreOptions) -> bool:
+    """Return whether workers can be told about these evaluators and options."""
+    named = [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
+    return all(isinstance(name, str) for name in named) and not any(
+        options.get(name) for name in _IN_CONFIG
+    )
 
 
 def recipe_of(inputs: Inputs, plan: Plan, options: ScoreOptions, **more: Any) -> Recipe:
@@ -94,8 +110,8 @@ class Worker(JobWorker):
     Its caller, such as a task of a queue, creates one per process. It is not thread-safe.
     """
 
-    def __init__(self) -> None:
-        super().__init__(_set_up)
+    def __init__(self, loaded: Loaded | None = None) -> None:
+        super().__init__(_set_up, loaded)
 
 
 def _set_up(recipe: Recipe) -> Setup:

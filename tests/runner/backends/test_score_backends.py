@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from tests.conftest import Baton, Outcome
 
+from baton.readers.shards import ShardReader, iter_shards
 from baton.runner.backends.protocol import Job
 from baton.session.worker import Worker
 
@@ -61,6 +62,56 @@ def test_broken_lines_are_named_by_the_line_of_their_file(baton: Baton, tmp_path
     problems = msgspec.json.decode((folder / "evaluation.json").read_bytes())["problems"]
     places = [problem.split(": ")[0] for problem in problems[:3]]
     assert places == ["t.jsonl:2", "t.jsonl:42", "t.jsonl:60"]
+
+
+def eval_set(count: int, broken: tuple[int, ...] = ()) -> bytes:
+    """An eval set of ADK, as it is written with an indent; broken cases have a wrong field."""
+    cases: list[dict[str, Any]] = [
+        {
+            "eval_id": f"case-{number}",
+            "conversation": [
+                {
+                    "invocation_id": f"i{number}",
+                    "user_content": {"role": "user", "parts": [{"text": f"question {number}"}]},
+                    "final_response": {"role": "model", "parts": [{"text": "a, [answer] \\ {"}]},
+                    **({"intermediate_data": 7} if number in broken else {}),
+                }
+            ],
+        }
+        for number in range(count)
+    ]
+    made = {"eval_set_id": "s", "eval_cases": cases, "creation_timestamp": 1.0}
+    return msgspec.json.format(msgspec.json.encode(made), indent=2)
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_one_document_is_read_in_pieces(baton: Baton, tmp_path: Path, mark: bytes) -> None:
+    (tmp_path / "t.json").write_bytes(mark + eval_set(40, broken=(2, 31)))
+    (tmp_path / "list.json").write_bytes(b"[" + b" ,\n".join(line(n) for n in range(40)) + b"]")
+    shards = list(iter_shards(["t.json"], size=2000, on_problem=print))
+    assert len(shards) > 5
+    assert len(list(iter_shards(["list.json"], size=2000, on_problem=print))) > 3
+    assert len((both(baton, "list.json") / "index.jsonl").read_bytes().splitlines()) == 40
+    folder = both(baton, "t.json", "-e", "agent_chain")
+    header = msgspec.json.decode((folder / "evaluation.json").read_bytes())
+    lines = (tmp_path / "t.json").read_text("utf-8").splitlines()
+    wrong = [place for place, text in enumerate(lines, 1) if '"intermediate_data": 7' in text]
+    places = [problem.split(": ")[0] for problem in header["problems"][:2]]
+    assert places == [f"t.json:{place}" for place in wrong]
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) == 38
+
+
+def test_a_document_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "t.json"
+    file.write_bytes(eval_set(40))
+    shards = list(iter_shards([str(file)], size=2000, on_problem=print))
+    file.write_bytes(eval_set(40, broken=(3,)))
+    os.utime(file, ns=(1, 1))  # some file systems count in whole seconds
+    problems: list[str] = []
+    for shard in shards:
+        reader = ShardReader(shard, None, lambda error: problems.append(str(error)), print)
+        assert list(reader.traces()) == []
+    assert problems == [f"{file}: has changed while it was being read"] * len(shards)
 
 
 def test_two_traces_of_a_case_in_two_shards_are_an_error(baton: Baton, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -19,6 +22,7 @@ from .protocol import Done, JobDoer, Waiting
 
 Workers = Annotated[int, msgspec.Meta(ge=1)]
 _GRACE = 5.0
+_NAME = "baton-worker"
 
 
 class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,15 +32,28 @@ class LocalOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     workers: Workers = 1
 
 
+def can_fork() -> bool:
+    """Return whether a fork of this process would be complete.
+
+    Threads are missing in a fork, and libraries of macOS use some of their own.
+    """
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
 class _Busy(NamedTuple):
     process: BaseProcess
     number: int
 
 
 class Local(Waiting):
-    """Processes that get jobs as JSON through pipes, each one job at a time."""
+    """Processes that get jobs as JSON through pipes, each one job at a time.
+
+    A worker that is set up already (:attr:`forked`) is shared with processes that are forked.
+    """
 
     options_type: ClassVar[type[LocalOptions]] = LocalOptions
+
+    forked: JobDoer | None = None
 
     def __init__(self, options: Mapping[str, Any], worker: Callable[[], JobDoer]) -> None:
         """``worker`` creates one in each process. Raises InputError for wrong options."""
@@ -85,14 +102,33 @@ class Local(Waiting):
         return Done(number, outcome)
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(
-            target=_serve, args=(theirs, self._make_worker), name="baton-worker", daemon=True
-        )
-        process.start()
+        ours, theirs = multiprocessing.Pipe()
+        # A copy of another worker's pipe would keep that worker alive after this process.
+        of_others = [ours, *self._idle, *self._busy]
+        process = self._started(theirs) if self.forked is None else self._fork(theirs, of_others)
         theirs.close()
         self._idle[ours] = process
+
+    def _started(self, connection: Connection) -> BaseProcess:
+        context = multiprocessing.get_context("spawn")
+        process = context.Process(
+            target=_serve, args=(connection, self._make_worker), name=_NAME, daemon=True
+        )
+        process.start()
+        return process
+
+    def _fork(self, connection: Connection, of_others: list[Connection]) -> BaseProcess:
+        context = multiprocessing.get_context("fork")
+        process = context.Process(
+            target=_serve_forked, args=(connection, self.forked, of_others), name=_NAME, daemon=True
+        )
+        # Collecting garbage writes to all objects, which would copy their memory in each fork.
+        gc.freeze()
+        try:
+            process.start()
+        finally:
+            gc.unfreeze()
+        return process
 
     def hand_out(self) -> None:
         """Give jobs to processes that are free."""
@@ -104,6 +140,12 @@ class Local(Waiting):
                 connection.send_bytes(job)
             except OSError:
                 continue  # it is dead: `take` reports that
+
+
+def _serve_forked(connection: Connection, worker: JobDoer, of_others: list[Connection]) -> None:
+    for each in of_others:
+        each.close()
+    _serve(connection, lambda: worker)
 
 
 def _serve(connection: Connection, make_worker: Callable[[], JobDoer]) -> None:

@@ -27,14 +27,22 @@ _JOBS = msgspec.json.Decoder(Job)
 class Setup(NamedTuple):
     """A loaded recipe; plan and provider are those of a variant, from 0.
 
-    ``keep`` selects the recorded traces to score, if only some cases are scored.
+    ``keep`` selects the recorded traces to score, if only some cases are scored. Nothing is played
+    without a ``provider``.
     """
 
     plan: Callable[[int], Plan]
     dataset: Dataset | None
     catalog: Catalog | None
-    provider: Callable[[int], Provider]
+    provider: Callable[[int], Provider] | None = None
     keep: Callable[[Trace], bool] | None = None
+
+
+class Loaded(NamedTuple):
+    """A recipe and what was loaded from it."""
+
+    recipe: Recipe
+    setup: Setup
 
 
 class JobWorker:
@@ -43,11 +51,15 @@ class JobWorker:
     Not thread-safe. The agents' resources are opened with the first case and closed by ``close``.
     """
 
-    def __init__(self, set_up: Callable[[Recipe], Setup]) -> None:
-        """``set_up`` loads a recipe; it may raise InputError."""
+    def __init__(
+        self,
+        set_up: Callable[[Recipe], Setup],
+        loaded: Loaded | None = None,
+    ) -> None:
+        """``set_up`` loads a recipe that is not ``loaded``; it may raise InputError."""
         self._load = set_up
-        self._recipe: Recipe | None = None
-        self._setup: Setup | None = None
+        self._recipe: Recipe | None = loaded.recipe if loaded is not None else None
+        self._setup: Setup | None = loaded.setup if loaded is not None else None
         self._runner: asyncio.Runner | None = None
         self._hosts: dict[int, _Host] = {}
 
@@ -99,6 +111,8 @@ class JobWorker:
         self._hosts = {}
 
     def _play(self, setup: Setup, play: Play, run: RunOptions) -> Outcome:
+        if setup.provider is None:
+            raise InputError("nothing is set up to play cases")
         if setup.dataset is None or setup.dataset.ids[play.position : play.position + 1] != [
             play.case
         ]:
