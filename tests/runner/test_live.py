@@ -84,7 +84,7 @@ def test_every_planned_case_is_reported_once_with_what_went_wrong() -> None:
         assert bool(result.error) == bool(problem)
     assert evaluation.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
     assert evaluation.status == "error"
-    assert evaluation.problems == ["18 of 22 cases could not be evaluated"]
+    assert evaluation.problems == ["18 of 22 results could not be evaluated"]
 
 
 def test_what_could_not_be_played_has_no_scores_and_no_zero(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_every_planned_case_is_reported_once_and_stored_with_what_went_wrong(
         assert result.status == ("error" if problem else "passed")
         assert (result.error or "").startswith(problem or "")
     assert folder.header.cases == {"passed": 4, "failed": 0, "skipped": 0, "error": 18}
-    assert folder.header.problems == ["18 of 22 cases could not be evaluated"]
+    assert folder.header.problems == ["18 of 22 results could not be evaluated"]
 
 
 def test_results_stand_in_the_order_of_the_dataset_whichever_comes_first(tmp_path: Path) -> None:
