@@ -645,23 +645,24 @@ def _usual_jobs(ready: _Ready, evaluators: Specs | None, options: ScoreOptions) 
     It is one if results could differ (an evaluator of the user's may count across cases), and if
     several would be slower: they cannot be forked, or the recordings have to be read together.
     """
-    from baton.runner.backends.local import can_fork
+    if not all(path.is_file() or path.is_dir() for path in ready.files):
+        return 1
+    exclude = [*map(Path, ready.inputs.paths), *ready.exclude]
+    pieces = pieces_of(ready.files, _BYTES_EACH, exclude)
+    if pieces < 2 or _one_process(ready) is not None:
+        return 1
+    from baton.runner.backends.local import can_fork  # most recordings are short
 
     from .worker import can_be_sent
 
-    inputs = ready.inputs
     evaluators_used = [planned.evaluator for planned in ready.plan.every_evaluator]
     if (
         not can_fork()
-        or _one_process(ready) is not None
         or not can_be_sent(evaluators, options)
         or any(traits_of(each).runs_user_code for each in evaluators_used)
-        or not all(path.is_file() or path.is_dir() for path in ready.files)
     ):
         return 1
-    exclude = [*map(Path, inputs.paths), *ready.exclude]
-    pieces = pieces_of(ready.files, _BYTES_EACH, exclude)
-    return max(1, min(len(os.sched_getaffinity(0)), _MOST, pieces))
+    return min(len(os.sched_getaffinity(0)), _MOST, pieces)
 
 
 def _one_process(ready: _Ready) -> str | None:

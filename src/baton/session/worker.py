@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,7 +17,6 @@ from baton.datasets.filter import choose, keep_of
 from baton.judges.settings import settings_of
 from baton.model import InputError, StandIns
 from baton.model.stand_ins import merged
-from baton.providers.base import ConfiguredProvider
 from baton.runner.backends.local import Local, can_fork
 from baton.runner.backends.protocol import Backend, Recipe
 from baton.runner.backends.registry import make_backend
@@ -25,7 +24,6 @@ from baton.runner.backends.work import JobWorker, Loaded, Setup
 from baton.runner.plan import Plan, Specs, judge_options
 from baton.runner.recorded import kept_traces
 
-from .agents import build_agent
 from .prepare import (
     Criteria,
     Inputs,
@@ -35,6 +33,9 @@ from .prepare import (
     prepare,
     trust_in,
 )
+
+if TYPE_CHECKING:
+    from baton.providers.base import ConfiguredProvider
 
 
 def make_workers(
@@ -165,6 +166,8 @@ def _set_up(recipe: Recipe) -> Setup:
         return msgspec.structs.replace(plan, default_model=config.providers[variant].model)
 
     def provider_of(variant: int) -> ConfiguredProvider[Any]:
+        from .agents import build_agent  # most workers score recordings
+
         return build_agent(config, recipe.provider, variant, inputs.catalog or {}, recipe.texts)
 
     keep = None if keep_case is None else kept_traces(keep_case, every, plan.redaction)
