@@ -82,6 +82,23 @@ def test_show_without_a_config_keeps_what_a_recording_was_priced_with(
     assert baton("show", tmp_path / "t.json").out.count("tokens, $0.5000") == 3
 
 
+def test_export_keeps_the_prices_that_recordings_were_scored_with(
+    baton: Baton, recorded: Path, tmp_path: Path
+) -> None:
+    def cost(*options: object) -> list[float | None]:
+        out = tmp_path / "spans.jsonl"
+        assert baton("export", folder, "--only", "spans", "--otlp", out, *options).code == 0
+        (trace,) = package.load_traces(out)
+        return [run.usage.cost_usd for run in trace.turns[0].runs if run.usage]
+
+    baton("score", recorded, "-c", tmp_path / "baton.yaml")
+    (folder,) = (tmp_path / ".baton" / "evaluations").iterdir()
+    assert cost() == [5.0, 2.0, 2.0]
+    other = tmp_path / "other.yaml"
+    other.write_text("prices: {small: {input: 7.0, output: 0.0}}\n")
+    assert cost("-c", other) == [5.0, 7.0, 7.0]
+
+
 def test_export_prices_spans_and_keeps_their_ids(
     baton: Baton, recorded: Path, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from baton.model import InputError, Problem, Trace, counted
 from baton.model.option_names import option
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
+from baton.runner.prices import fill_costs
 from baton.store import StoredEvaluation, read_evaluation, recordings_of
 
 from .results import Originals, Written, events_of
@@ -87,7 +88,10 @@ def export_evaluation(
     priced: Price = _as_recorded,
     on_note: Say = lambda _: None,
 ) -> None:
-    """Write an evaluation; raises like :func:`export`."""
+    """Write an evaluation, with costs by its own prices; raises like :func:`export`.
+
+    ``priced`` goes before them.
+    """
     recordings = recordings_of(evaluation)
     if recordings.refused is not None:
         problem = Problem(file=place_of(evaluation.folder), message=recordings.refused)
@@ -98,6 +102,10 @@ def export_evaluation(
         traces = _traces(evaluation, agents, done)
         if only is None:
             traces = _without(traces, originals, evaluation.folder, on_note)
+        own = evaluation.header.prices
+        if own is not None:
+            # Recordings that were scored are read again, without the costs that the scores saw.
+            traces = (fill_costs(trace, own) for trace in traces)
         _spans(traces, sink, done, priced)
     if only != "spans":
         now = time.time()
