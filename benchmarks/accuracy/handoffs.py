@@ -22,6 +22,8 @@ from .rewordings import Reworded
 OWN = HERE / "handoffs"
 FOLDERS: dict[str, Path] = {
     "hand-offs": OWN / "first",
+    "second hand-offs": OWN / "second",
+    "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
 

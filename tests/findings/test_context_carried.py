@@ -603,3 +603,57 @@ def test_a_receiver_that_asks_for_something_else_had_what_it_needs(reply: str) -
     user = "Where is the parcel of order 88, and when does it arrive?"
     prompt = "Find out where the customer's parcel is."
     assert isinstance(judge(trip(reply, said("Done."), user=user, prompt=prompt)), NotRecorded)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Patient Voss (born 1966) needs a CT of the hip, is deaf, can only come Fridays after 13:00.",
+            "CT hip for Voss, patient is deaf, Fridays after 13:00",
+        ),
+        (
+            "Bitte für Frau Lindner, geb. 1940, ein EKG vereinbaren, nur montags bis 10 Uhr.",
+            "EKG für Frau Lindner vereinbaren, nur montags bis 10 Uhr.",
+        ),
+    ],
+)
+def test_a_birth_after_a_name_is_not_missed(user: str, prompt: str) -> None:
+    assert isinstance(judge(asked(user, prompt)), NotRecorded)
+
+
+def after(user: str, first: str, result: str, second: str, reply: str) -> Trace:
+    """A caller with two delegates, one after the other."""
+    made = [build.delegate("a", first, result=result), build.delegate("b", second, result=reply)]
+    caller = build.run("main", *made, "Done.", input=user, output="Done.")
+    runs = [
+        build.run("a", result, input=first, output=result),
+        build.run("b", reply, input=second, output=reply),
+    ]
+    return build.trace(build.turn(caller, *runs, input=user, output="Done."))
+
+
+CONDITION = "Open vents 3 and 6 to 50 % when the house is above 27 °C, and log it under GH-9."
+
+
+@pytest.mark.parametrize(
+    ("result", "status"), [("It is 31.5 °C.", NotRecorded), ("The sensor is off.", list)]
+)
+def test_a_condition_is_not_missed_once_the_caller_can_decide_on_it(
+    result: str, status: type
+) -> None:
+    second = "Open vents 3 and 6 to 50 %, and log it under GH-9."
+    trace = after(CONDITION, "Read the sensor", result, second, "Done, logged.")
+    assert isinstance(judge(trace, 1), status)
+
+
+CLAIMS = "The till counts 1,204 visits, the door 1,188. Ask both and explain the gap."
+
+
+@pytest.mark.parametrize(
+    ("reply", "status"), [("1,190 visits.", NotRecorded), ("I need the number of visits.", list)]
+)
+def test_a_value_that_the_receiver_reports_is_not_missed(reply: str, status: type) -> None:
+    second = "Ask the door for the visits and explain the gap to the till."
+    trace = after(CLAIMS, "Ask the till for the visits.", "1,204 visits.", second, reply)
+    assert isinstance(judge(trace, 1), status)

@@ -284,3 +284,16 @@ def test_the_same_in_another_notation_or_beside_it_contradicts_nothing(
 )
 def test_another_end_stays_a_contradiction(result: str, answer: str) -> None:
     assert verdict("result_contradicted", trip(result, said(answer))).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("11.90 is 10.00 net, so you make 5.80 apiece.", "passed"),
+        ("The unit price is 2.40 net, so you make 7.60 apiece.", "failed"),
+    ],
+)
+def test_a_price_without_its_tax_contradicts_nothing(answer: str, status: str) -> None:
+    user = "What do I earn if we buy at 4.20 net and sell at 11.90 incl 19% VAT?"
+    trace = trip("Unit price 4.20 net, minimum order 288.", said(answer), user=user)
+    assert verdict("result_contradicted", trace).status == status

@@ -60,9 +60,12 @@ from .words import (
     excuses,
     forbids,
     is_callers,
+    is_claimed,
+    is_condition,
     is_courtesy,
     is_deadline,
     is_known_anyway,
+    is_of_birth,
     is_rough,
     kept_back,
     only_questions,
@@ -502,7 +505,7 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         if sent.retold and sent.alone and limit_changed(fact, every, sent.new) is not None:
             lost.append(fact)
             continue
-        if _reworded(fact, sent):
+        if _reworded(fact, sent) or _is_for_caller(fact, sentence, sent):
             continue
         if _counts_other(fact, every, sent):
             lost.append(fact)
@@ -516,6 +519,39 @@ def _of_sentence(sentence: str, sent: _Sent, limits: Limits) -> _Part:
         else:
             unsaid.append(fact)
     return _Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
+
+
+def _is_for_caller(fact: Fact, sentence: str, sent: _Sent) -> bool:
+    """Return whether a number may tell only the caller something, and not the receiver.
+
+    The birth of a person, a condition that the caller can decide on from an earlier result ("if
+    it's above 20 degrees"), or a value that the receiver itself reports ("Finance shows 81.2k").
+    """
+    if is_of_birth(fact.text, sentence):
+        return True
+    if is_condition(fact.text, sentence):
+        found = sent.known_before().without(read(sent.request.text))
+        return any(each.kind == "number" for each in found)
+    if sent.dispatch.result is None or not is_claimed(fact.text, sentence):
+        return False
+    claimed = [value for value in values_of(sentence) if value.fact.keys == fact.keys]
+    # "The courier says that order 55120 weighs 14 kg" claims no order.
+    return any(
+        _is_about(claim, value) if claim.kind == "number" else value.kind == claim.kind
+        for claim in claimed
+        for value in values_of(plain_text(sent.dispatch.result))
+    )
+
+
+def _is_about(claim: Value, value: Value) -> bool:
+    """Return whether two numbers are nearly equal, and so count the same: 1,204 and 1,188."""
+    return any(
+        abs(a - b) <= _NEARLY * max(a, b) for a in claim.numbers for b in value.numbers if a != b
+    ) or any(a == b and a >= _LARGE for a in claim.numbers for b in value.numbers)
+
+
+_NEARLY = 0.2
+_LARGE = 1000
 
 
 # "Which order is it?", "Could you send me the order number?", "Please provide the order."

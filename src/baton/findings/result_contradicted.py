@@ -872,6 +872,8 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     ratios = {max(a, b) / min(a, b) for a in value.sizes for b in same if a and b}
     if value.kind not in ("number", "share", "identifier") and ratios & _TIMES:
         return True
+    if _is_with_share(value, base):
+        return True
     if value.kind == "number":
         sizes = [n for v in base for n in v.numbers if n != 1]
         made += [a * b for i, a in enumerate(sizes) for b in sizes[i + 1 :]]
@@ -892,6 +894,49 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
         times = [m for v in base if v.kind == "time" for m in _moments(v.fact)]
         made += [60 * abs(a - b) for i, a in enumerate(times) for b in times[i + 1 :]]
     return _near(value.sizes, made, 0.002)
+
+
+# "10.00 net" for 11.90 with 19 % VAT. Shares below 1 % are no taxes and discounts.
+_SMALLEST_SHARE = 0.01
+# More shares make other values by chance.
+_FEW_SHARES = 4
+# A rounded amount, such as 34,560 or 1,283.4.
+_ROUNDED_AMOUNT = 0.005
+
+
+def _is_with_share(value: Value, base: list[Value]) -> bool:
+    """Return whether an amount is another with a share added or taken off, or before that.
+
+    Net and gross prices, before and after a discount. In two steps only a share of the result:
+    34,560 GBP are 60 % of 48,000 GBP with 20 % VAT. Prices often lack their currency.
+    """
+    if not (value.kind.isupper() or (value.kind == "number" and _decimals(value) == _OF_MONEY)):
+        return False
+    shares = {a for v in base if v.kind == "share" for a in v.sizes}
+    shares = {a for a in shares if _SMALLEST_SHARE <= a < 1}
+    if not shares or len(shares) > _FEW_SHARES:
+        return False
+    sizes = {size for v in base if v.kind in (value.kind, "number") for size in v.sizes}
+    steps = {step for a in shares for f in (1 + a, 1 - a) for step in (f, 1 / f)}
+    steps |= {(1 + a) * b for a in shares for b in shares if a != b}
+    half = 0.51 * 10.0 ** -_decimals(value) * unit_size(value)
+    about = _ABOUT.search(value.clause) is not None
+    return any(
+        abs(size * step - told) <= (_ROUGHLY if about else _ROUNDED_AMOUNT) * told
+        and (about or abs(size * step - told) <= half)
+        for told in value.sizes
+        for size in sizes
+        for step in steps
+    )
+
+
+# 10.00 and 7.95, but not 9.1 seconds.
+_OF_MONEY = 2
+
+
+def _decimals(value: Value) -> int:
+    _, point, decimals = value.fact.text.replace(",", ".").rpartition(".")
+    return len(decimals) if point else 0
 
 
 # Of more values, each group would be too many.
@@ -928,8 +973,7 @@ def _is_total_or_mean(value: Value, against: _Known) -> bool:
     # Small numbers are often sums of others by chance.
     if value.kind == "number" and all(n < 100 for n in value.numbers):
         return False
-    _, point, decimals = value.fact.text.replace(",", ".").rpartition(".")
-    half = 0.51 * 10.0 ** -(len(decimals) if point else 0) * unit_size(value)
+    half = 0.51 * 10.0 ** -_decimals(value) * unit_size(value)
     about = _ROUGHLY if _ABOUT.search(value.clause) else 0.0
     sizes = [size for v in against.values if v.kind == value.kind for size in v.sizes]
     return any(

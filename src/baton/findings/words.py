@@ -218,16 +218,17 @@ _STRICT = re.compile(
 )
 # A semicolon, a new line and "..., but ..." split a request like a full stop: in "Check order 88,
 # but leave order 90 alone", each half concerns a different dispatch. The dots of "max. 160 EUR",
-# "approx. 5", "Dr. Haldane" and the German "3. April" do not end a sentence.
+# "approx. 5", "Dr. Haldane", "b. 1988" and the German "3. April" do not end a sentence.
 _SHORTENED = "".join(
     rf"(?<!\b(?i:{word})\.)"
     for word in (
         *("max", "min", "approx", "ca", "circa", "no", "nr", "incl", "inkl", "vs", "bzw", "sec"),
         *("art", "p", "pp", "mr", "mrs", "ms", "dr", "st", r"e\.g", r"i\.e", r"z\.b"),
+        "geb",
     )
 )
 _END = re.compile(
-    rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
+    rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\bb\.)\s\d)(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
     r"|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|\s(?=but\b)"
 )
 # `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in a tracker. The agent
@@ -358,6 +359,51 @@ def is_known_anyway(number: str, sentence: str) -> bool:
         return True
     postal = re.fullmatch(r"\d{4,5}", number) is not None
     return postal and re.search(rf"(?<!\d){number}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}", sentence) is not None
+
+
+# A name and a date of birth: "Lenz (born 1951)", "Herrn Brandl, geb. 1939". Not "20 years of cover,
+# born 1981", which is about the work.
+_BORN = (
+    r"(?<!\w)[A-ZÀ-Þ][\w'’-]{1,40},?\s\(?"
+    r"(?:born|b\.|d\.?o\.?b\.?:?|geb(?:\.|oren)|née?|nacid[oa]|nat[oa]|geboren|ur\.)\s"
+    r"(?:(?:on|in|am|im|en|el|le|il|nel|op)\s)?(?:[^\s,;()]+\s){0,4}?"
+)
+
+
+def is_of_birth(number: str, sentence: str) -> bool:
+    """Return whether a number is part of the date of birth after a person's name."""
+    return re.search(rf"{_BORN}{re.escape(number)}(?!\w)", sentence) is not None
+
+
+# "Terrace if it's above 20 degrees", "reorder when fewer than 200 are left". Not "at most 40 EUR if
+# possible", where the condition comes later and limits nothing.
+_CONDITION = (
+    r"\b(?:if|when(?:ever)?|once|unless|provided|in case|as (?:long|soon) as|should|falls|wenn"
+    r"|sobald|sofern|solange|si|s['’]il|lorsque|quand|dès que|cuando|siempre que|se|quando|als"
+    r"|indien)\b"
+    r"(?!\s(?:possible|available|needed|necessary|you can|möglich|posible|possibile))"
+)
+
+
+def is_condition(number: str, sentence: str) -> bool:
+    """Return whether work depends on a number: `20` in "terrace if it's above 20 degrees"."""
+    pattern = rf"{_CONDITION}[^,;!?]{{0,120}}?(?<!\w){re.escape(number)}(?!\w)"
+    return re.search(pattern, sentence, re.IGNORECASE) is not None
+
+
+# "Finance shows 81.2k", "laut App 312 kWh".
+_CLAIMS = re.compile(
+    r"""\b(?:shows?|says?|has|reports?|states?|claims?|displays?|counts?|lists?|reads?|quotes?|gives?
+        |thinks?|according\ to|zeigt|sagt|meldet|nennt|hat|laut|behauptet|indique|dit|affiche|donne
+        |selon|dice|marca|muestra|indica|según|mostra|segnala|secondo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_claimed(number: str, sentence: str) -> bool:
+    """Return whether a sentence says that somebody or something gives a number, before it."""
+    before, found, _ = sentence.partition(number)
+    return bool(found) and _CLAIMS.search(before) is not None
 
 
 @text_cached
