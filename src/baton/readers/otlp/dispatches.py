@@ -439,6 +439,7 @@ class _Linker:
     def _on_their_way(self, place: _Place, run: RunSpans) -> Iterator[_Transfer]:
         """Yield the transfers that can reach a run, from its own place or the enclosing run."""
         if place.pending:
+            _rename_targets(place.pending, run)
             names = {name_key(n) for n in (run.agent, run.run.node, *run.run.inside) if n}
             yield from [t for t in place.pending if not t.stated or t.key in names]
         owner = self._owners.get(id(run.outer))
@@ -495,6 +496,8 @@ class _Linker:
 
     def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
         """Record why a run follows others: a hand-over, a return, or the program's next step."""
+        if len(before) == 1 and self._tried_again(place, before[0], run):
+            return
         if len(before) == 1 and self._handed_over_unnamed(before[0], run):
             return
         self._joins += len(before) if len(before) > 1 else 0
@@ -528,6 +531,23 @@ class _Linker:
             dispatch.basis = "structure" if passing_on else "order"
             if other is stated:
                 dispatch.basis = "stated"
+
+    def _tried_again(self, place: _Place, before: RunSpans, run: RunSpans) -> bool:
+        """Treat a run that repeats a failed one as started by whatever started that one.
+
+        With a `RetryPolicy`, LangGraph runs a node again if its agent raised. No work was passed.
+        """
+        if before.run.status != "failed" or not run.run.inside:
+            return False
+        names = [(each.agent, each.run.node, each.run.inside) for each in (before, run)]
+        if names[0] != names[1] or not _same_text(before.run.input, run.run.input):
+            return False
+        for dispatch in self._turn.dispatches:
+            if dispatch.id in before.run.started_by:
+                self._builder.start(dispatch, run.run)
+        if before.run.id in place.arrived:
+            place.arrived[run.run.id] = place.arrived[before.run.id]
+        return True
 
     def _handed_over_unnamed(self, before: RunSpans, run: RunSpans) -> bool:
         """Treat a run's last call as a hand-over if nothing ran it or if it names the next run."""
@@ -763,6 +783,34 @@ def _aims_at(transfer: _Transfer, run: RunSpans, before: list[RunSpans]) -> bool
     if same_name(target, run.agent) or _is_node(run, transfer.dispatch):
         return True
     return any(same_name(target, name) for name in run.run.inside)
+
+
+def _rename_targets(pending: list[_Transfer], run: RunSpans) -> None:
+    """Take the target of a transfer from the answer to its call, which the receiver was given.
+
+    The hand-over tool of OpenAI Agents may have any name (`tool_name_override`). Its answer is
+    always `{"assistant": "Billing"}`, and some instrumentations have no span of the hand-off.
+    """
+    odd = {
+        transfer.action.call.id: transfer
+        for transfer in pending
+        if transfer.action.call is not None
+        and transfer.action.call.id is not None
+        and transfer.action.handoff is None
+        and not same_name(transfer.dispatch.to_agent, run.agent)
+    }
+    if not odd or not run.models:
+        return
+    for message in run.models[0].heard_messages():
+        for answer in message.answers:
+            said = answer.result.plain() if answer.result is not None else None
+            data = parsed(said) if isinstance(said, str) else said
+            if answer.id in odd and isinstance(data, dict) and data.keys() == {"assistant"}:
+                if same_name(str(data["assistant"]), run.agent):
+                    transfer = odd[answer.id]
+                    transfer.stated, transfer.dispatch.basis = True, "stated"
+                    transfer.dispatch.to_agent = run.agent
+                    transfer.key = name_key(run.agent)
 
 
 def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Transfer | None:

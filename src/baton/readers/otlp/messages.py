@@ -20,6 +20,7 @@ from .values import (
     finite,
     first,
     parsed,
+    printed_value,
     shown,
     text,
 )
@@ -27,6 +28,10 @@ from .values import (
 # The ``repr`` of OpenAI's client object, which older versions of OpenInference record.
 _PRINTED = "ResponseFunctionToolCall("
 _REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
+# `{'content': None, 'refusal': None, 'role': 'assistant', ...}`: an answer of OpenAI's SDK as
+# Python prints it, which an instrumentation recorded as the text of an answer.
+_PRINTED_ANSWER = "{'"
+_OF_MESSAGE = frozenset({"role", "content", "refusal"})
 # Types of reasoning blocks in OpenTelemetry, Anthropic, DeepSeek and others, and the type of those
 # that Anthropic redacts. A thought is never part of the answer.
 _THOUGHTS = frozenset({"reasoning", "thinking", "reasoning_content", "redacted_thinking"})
@@ -160,6 +165,20 @@ def repr_call(said: str | None) -> Call | None:
     )
 
 
+def _printed_answer(said: str) -> list[Message] | None:
+    """Read an answer of the OpenAI SDK that is recorded as its Python ``repr``."""
+    if not said.startswith(_PRINTED_ANSWER):
+        return None
+    value = printed_value(said, otherwise=None)
+    if not isinstance(value, dict):
+        return None
+    if not _is_response(value) and not (
+        value.keys() >= _OF_MESSAGE and value["role"] == _ASSISTANT
+    ):
+        return None
+    return read_messages(value, _ASSISTANT)
+
+
 def calls(call: Mapping[str, Any]) -> Iterator[Call]:
     """Read a call in any shape; yield nothing if it has no name."""
     function = first(call, *_INSIDE)
@@ -225,6 +244,7 @@ _ROLES = {
     "developer": "system",
 }
 _PLAIN_ROLES = frozenset({"user", "assistant", "system", "tool"})
+_ASSISTANT = "assistant"
 _SAYS = frozenset({*_PLAIN_ROLES, *_ROLES})
 _BODIES = ("parts", "content", "contents", "blocks")
 _USUAL_KEYS = frozenset({"role", "parts", "name", "finish_reason"})
@@ -302,7 +322,7 @@ def _usual_message(usual: _UsualMessage) -> Message | None:
     for part in usual.parts:
         if type(part) is _TextPart:
             said = part.content
-            if said in HIDDEN or said.startswith(_PRINTED):
+            if said in HIDDEN or said.startswith((_PRINTED, _PRINTED_ANSWER)):
                 return None
             if said:
                 texts.append(said)
@@ -345,6 +365,9 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     items = value if isinstance(value, list) else [value]
     if items and isinstance(items[0], list):
         items = _pairs(items) or items[0]
+    if items and _is_response(items[0]):
+        # OpenAI Agents writes a list of answers of the Responses API for a streamed request.
+        role, items = "assistant", [one for item in items for one in _response_items(item)]
     if items and all(is_block(item) for item in items):
         return [_message(role, None, items)]
     return [message for item in items if (message := read_message(item, role)) is not None]
@@ -369,11 +392,22 @@ def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
             inner = option if isinstance(option, dict) else {}
             return first(inner, "message", "content", "delta", "text"), "assistant"
     output = value.get("output")
-    if isinstance(output, list) and value.get("object") == "response":
+    if _is_response(value):
         return output, "assistant"
     if isinstance(output, dict) and isinstance(output.get("message"), dict):
         return output["message"], "assistant"
     return value, role
+
+
+def _is_response(value: Any) -> bool:
+    """Return whether a value is an answer of OpenAI's Responses API."""
+    if not isinstance(value, dict) or value.get("object") != "response":
+        return False
+    return isinstance(value.get("output"), list)
+
+
+def _response_items(value: Any) -> list[Any]:
+    return value["output"] if _is_response(value) else [value]
 
 
 def _pairs(items: list[Any]) -> list[Any] | None:
@@ -482,7 +516,12 @@ def _message(role: str, name: str | None, body: Any) -> Message:
                 continue
             said = block.get("text") or block.get("content")
             if isinstance(said, str) and said not in HIDDEN and not said.startswith(_PRINTED):
-                texts.append(said)
+                answer = _printed_answer(said) if role == _ASSISTANT else None
+                if answer is None:
+                    texts.append(said)
+                for one in answer or ():
+                    message.calls += one.calls
+                    texts.append(one.content.text or "" if one.content is not None else "")
                 continue
         if isinstance(block, str):
             texts.append(block)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import Content
-from baton.readers.otlp.messages import read_messages
+from baton.readers.otlp.messages import Message, read_messages
 from baton.readers.otlp.readings import (
     AgentSpan,
     GraphPlace,
@@ -40,6 +40,18 @@ _GOTO = re.compile(r"\bgoto=\[?(?:Send\(node=)?'([^']+)'")
 # `content='It is sunny.' name='weather' tool_call_id='call_1'`: a ToolMessage as Python prints it.
 _PRINTED = re.compile(r"""content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?= )""", re.DOTALL)
 _CALL_ID = re.compile(r" tool_call_id='([^']*)'")
+# `Command(update={'messages': [ToolMessage(content='Tea facts.', tool_call_id='call_1')]})`
+_ANSWERED = re.compile(
+    r"""ToolMessage\(content=('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")[^()]* tool_call_id='([^']*)'""",
+    re.DOTALL,
+)
+# A message as Python prints it, in a state: `content='Hi' additional_kwargs={} id='1'`.
+_PRINTED_MESSAGE = re.compile(
+    r"""content=(.*?)(?= (?:additional_kwargs|response_metadata|name|id|tool_call_id)=)""",
+    re.DOTALL,
+)
+# What only the printed messages of a model have.
+_BY_MODEL = (" tool_calls=", " invalid_tool_calls=", " usage_metadata=")
 # If a task is for an unknown sub-agent, deepagents (and its older versions) only answers with a
 # text, and the tool has the status OK.
 _NO_AGENT = re.compile(
@@ -59,6 +71,8 @@ _ASKS = ("GraphInterrupt", "NodeInterrupt")
 _END = "__end__"
 """The name of a graph's end, to which a Command can go. It is no agent."""
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
+# Events by which newer instrumentations mark the span of a graph.
+_INTERRUPT, _RESUME = "langgraph.interrupt", "langgraph.resume"
 _MOVES = ("ParentCommand", "GraphBubbleUp", *_ASKS)
 
 
@@ -79,7 +93,8 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
     carried = carried or _carried(span)
     says.framework = "langgraph"
     says.graph = _place(carried.metadata)
-    says.waits = moved(span, _ASKS)
+    events = {event.name for event in span.events}
+    says.waits = moved(span, _ASKS) or _INTERRUPT in events
     # Undone here, and not in the convention's own reader, which knows nothing about LangGraph.
     if says.failed and moved(span):
         says.failed, says.error = False, None
@@ -95,9 +110,30 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
         return plain
     elif type(says) is PlainSpan:
         _run(says, carried.given, carried.made)
+        says.resumes = says.resumes or _RESUME in events
     elif type(says) is ModelSpan:
         says.model = None if says.model == "unknown" else says.model
     return says
+
+
+def refine_stated(says: Reading, span: Span) -> Reading:
+    """Read LangGraph's moves where the convention of the span states which spans are agents."""
+    says.framework = "langgraph"
+    thrown = str(span.attributes.get("error.type", "")).rpartition(".")[2]
+    if says.failed and thrown in _MOVES:
+        says.failed, says.error, says.waits = False, None, thrown in _ASKS
+    if type(says) is ToolSpan:
+        _tool(says, span.attributes.get("gen_ai.tool.call.result"))
+    elif type(says) is AgentSpan:
+        spoken = says.spoken
+        # The last messages of its state can be those of the agent before it.
+        says.spoken = None if spoken is None else (lambda: _own(spoken, says.name))
+    return says
+
+
+def _own(spoken: Any, agent: str | None) -> list[Message]:
+    said = spoken() if callable(spoken) else read_messages(spoken, "assistant")
+    return [one for one in said if one.name is None or agent is None or one.name == agent]
 
 
 def is_from(span: Span) -> bool:
@@ -188,12 +224,12 @@ def moved(span: Span, how: tuple[str, ...] = _MOVES) -> bool:
 
 def _run(says: PlainSpan, given: Any, made: Any) -> None:
     """Set the input of a graph, and what it added: its final state repeats the input."""
-    says.heard = None if given is None else (lambda: read_messages(_asked(_inner(given, "inputs"))))
+    says.heard = None if given is None else (lambda: read_messages(_asked(_state(given, "inputs"))))
     # Looked for as text first, as decoding every state would be slow.
     if isinstance(given, str) and '"resume"' in given:
         command = _command(_inner(given, "inputs"))
         says.resumes = command is not None and command["resume"] is not None
-    says.spoken = None if made is None else (lambda: _added(says, _inner(made, "outputs")))
+    says.spoken = None if made is None else (lambda: _added(says, _state(made, "outputs")))
 
 
 def _asked(state: Any) -> Any:
@@ -216,6 +252,27 @@ def _command(state: Any) -> dict[str, Any] | None:
 def _inner(value: Any, key: str) -> Any:
     value = parsed(value)
     return value[key] if isinstance(value, dict) and key in value else value
+
+
+def _state(value: Any, key: str) -> Any:
+    """Return the state of a graph; traceAI writes its messages as Python prints them."""
+    state = _inner(value, key)
+    messages = state.get("messages") if isinstance(state, dict) else None
+    if not isinstance(messages, list) or not all(isinstance(one, str) for one in messages):
+        return state
+    return {**state, "messages": [_printed_message(one) for one in messages]}
+
+
+def _printed_message(printed: str) -> Any:
+    said = _PRINTED_MESSAGE.match(printed)
+    if said is None:
+        return printed
+    message = {"content": printed_value(said.group(1), otherwise=said.group(1))}
+    call = _CALL_ID.search(printed, said.end())
+    if call is not None:
+        return {"role": "tool", "tool_call_id": call.group(1), **message}
+    by_model = any(key in printed[said.end() :] for key in _BY_MODEL)
+    return {"role": "assistant" if by_model else "user", **message}
 
 
 def _added(says: PlainSpan, made: Any) -> list[Any]:
@@ -261,14 +318,22 @@ def _printed(says: ToolSpan, value: str) -> Any:
         if goto and goto[-1] != _END:
             says.mode, says.target = "transfer", goto[-1]
         says.sure = says.sure or goto[-1:] == [_END]
-        return None
+        answers = _ANSWERED.findall(value) if not goto else []
+        return _answer(*answers[-1]) if answers else None
     said = _PRINTED.match(value)
     call = _CALL_ID.search(value, said.end()) if said is not None else None
     if said is None or call is None:
         return value
     status = "error" if " status='error'" in value[call.end() :] else None
-    answer = {"role": "tool", "tool_call_id": call.group(1), "status": status}
-    return {**answer, "content": printed_value(said.group(1), otherwise=said.group(1))}
+    return {**_answer(said.group(1), call.group(1)), "status": status}
+
+
+def _answer(printed: str, call: str) -> dict[str, Any]:
+    return {
+        "role": "tool",
+        "tool_call_id": call,
+        "content": printed_value(printed, otherwise=printed),
+    }
 
 
 def _arguments(value: Any) -> Any:
@@ -452,16 +517,23 @@ def _loop_key(graph: _Graph) -> tuple[str, tuple[str, ...]]:
 def _settle(graph: _Graph, loop: bool) -> None:
     around = graph.span
     place, own = around.says.graph, _name(around)
+    tool = _tool_around(around)
+    caller = tool.graph if tool is not None else None
+    # What a tool runs inherits the metadata of the agent that called the tool. Only a graph of
+    # `create_agent` replaces the name in it: a member of a swarm in a tool has the caller's name.
+    made = graph.made if caller is None or graph.made != caller.agent else None
     names = {node.says.graph.path[-1] for node in graph.nodes.values() if node.says.graph}
     if loop or graph.made is not None or (graph.asking and names <= _LOOP):
         inner = place.path[-1] if place is not None and place.path else None
-        name = graph.made or (own if own not in _UNNAMED else inner)
+        if place is not None and caller is not None and place.path == caller.path:
+            inner = None
+        name = made or (own if own not in _UNNAMED else inner)
         agent = around.says = as_agent(around.says, name)
         if agent.output is None:
             agent.output = _structured(around.span)
         # The name of a node can differ from that of its agent: `research` runs `research_expert`.
-        # Below a tool, the path belongs to the graph around the tool, and would be the wrong name.
-        if inner is not None and inner != name and not _below_tool(around):
+        # Directly below a tool, the path belongs to the graph around the tool.
+        if inner is not None and inner != name:
             agent.node = inner
         return
     around.says = as_workflow(around.says, "graph" if own in _UNNAMED else own)
@@ -559,21 +631,31 @@ def _structured(span: Span) -> Content | None:
 
     With ``ToolStrategy``, the model writes it as a call of a tool that does not exist.
     """
-    made = first(span.attributes, "output.value", "traceloop.entity.output", "gen_ai.completion")
+    made = first(
+        span.attributes,
+        "output.value",
+        "traceloop.entity.output",
+        "gen_ai.completion",
+        f"{_LANGFUSE}output",
+    )
     # First search the text, because decoding every state would be slow.
     if not isinstance(made, str) or '"structured_response"' not in made:
         return None
     state = _inner(made, "outputs")
     answer = state.get("structured_response") if isinstance(state, dict) else None
+    if text(answer):  # traceAI writes an object of pydantic as Python prints it
+        return Content(text=answer)
     return Content(data=answer) if isinstance(answer, dict) else None
 
 
-def _below_tool(node: Node) -> bool:
-    """Return whether a tool runs a graph, which is then not in a node of another graph."""
+def _tool_around(node: Node) -> ToolSpan | None:
+    """Return the tool that runs a graph, which is then not in a node of another graph."""
     around = node.parent
-    while around is not None and type(around.says) is not ToolSpan:
+    while around is not None:
+        if type(around.says) is ToolSpan:
+            return around.says
         around = around.parent
-    return around is not None
+    return None
 
 
 def _name(node: Node) -> str:
