@@ -79,3 +79,12 @@ def test_installed_packages_in_a_folder_are_not_checked(baton: Baton, tmp_path: 
     assert (outcome.code, outcome.out) == (0, "cases.yaml: dataset (baton), 1 case, 1 turn\n")
     # Who names such a folder means it.
     assert baton("check", "ui/node_modules/tool").code == 2
+
+
+def test_a_policy_of_guards_is_checked_too(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("rules:\n- max_depth: 3\n- {max_fan_out: 2}\n")
+    assert "policy.yaml: policy, 2 rules" in baton("check", "policy.yaml").out
+    (tmp_path / "policy.yaml").write_text("rules:\n- max_depth: 3\n- {max_fan_oat: 2}\n")
+    outcome = baton("check", "policy.yaml")
+    assert outcome.code == 2
+    assert "policy.yaml:3: rules[1].max_fan_oat: unknown key" in outcome.err

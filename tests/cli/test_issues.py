@@ -53,3 +53,26 @@ def test_a_damaged_file_of_states_is_named_with_its_line(baton: Baton, tmp_path:
 def test_without_failures_it_says_so(baton: Baton) -> None:
     outcome = baton("issues", ROOT / "examples/adk/recordings/support_desk/refund.sse")
     assert (outcome.code, "no issue: nothing failed" in outcome.out) == (0, True)
+
+
+def test_each_play_of_a_case_counts_and_each_recording_only_once(
+    baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.py").write_text(
+        "from pathlib import Path\n"
+        "def answer(message):\n"
+        "    return {'output': 'Done.', 'agents': [Path('who').read_text()]}\n"
+    )
+    cases = {"id": "a", "input": "Refund it.", "agents": ["billing"]}
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": [cases]}))
+    for who, folder in ("billing", "passed"), ("weather", "failed"), ("weather", "again"):
+        (tmp_path / "who").write_text(who)
+        baton("eval", "desk.py:answer", "cases.json", "--out", folder)
+    played = [next(tmp_path.glob(f"{each}/*")) for each in ("passed", "failed", "again")]
+    found = baton("issues", *played)
+    assert "1 issue, 2 failures in 3 conversations" in found.out
+
+    baton("score", BLEED, "--out", "once")
+    baton("score", BLEED, "-e", "dispatch_scope", "--out", "twice")
+    both = baton("issues", *(next(tmp_path.glob(f"{each}/*")) for each in ("once", "twice")))
+    assert "1 issue, 1 failure in 1 conversation" in both.out

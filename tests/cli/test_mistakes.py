@@ -71,6 +71,37 @@ MISTAKES = {
     "an empty config": (["eval", "empty.json"], "empty.json: is empty"),
     "bytes as recording": (["show", "bytes.jsonl"], "bytes.jsonl: holds no trace"),
     "bytes as dataset": (["score", RUN, "-d", "bytes.jsonl"], "bytes.jsonl:1: not UTF-8 text"),
+    "a recording as agent": (["eval", "spans.jsonl"], "is a recording, not a config: baton score"),
+    "spans as dataset": (["score", RUN, "-d", "spans.jsonl"], "is a recording, not a dataset"),
+    "both the wrong way round": (
+        ["score", CASES, "-d", "spans.jsonl"],
+        "spans.jsonl: is a recording, not a dataset: baton score RECORDING --dataset DATASET",
+    ),
+    "UTF-16 as recording": (["show", "utf16.json"], "utf16.json: is UTF-16: save it as UTF-8"),
+    "UTF-16 as dataset": (["score", RUN, "-d", "utf16.json"], "is UTF-16: save it as UTF-8"),
+    "UTF-16 as config": (["eval", "utf16.json"], "is UTF-16: save it as UTF-8"),
+    "an archive as recording": (["score", "runs.zip"], "runs.zip: is a zip archive: unpack it"),
+    "a file that was truncated": (["check", "short.json"], "short.json:4: not JSON: "),
+    "a value that JSON does not have": (["check", "nan.json"], "`NaN` is not a JSON value"),
+    "a misspelt first key": (["check", "case.yaml"], "did you mean `cases`?"),
+    "a misspelt first key of a dataset": (
+        ["score", RUN, "-d", "case.yaml"],
+        "case.yaml: `case`: unknown key; did you mean `cases`?",
+    ),
+    "links in a circle": (["score", "circle"], "circle: no such file or folder"),
+    "links in a circle as dataset": (["score", RUN, "-d", "circle"], "no such file or folder"),
+    "a server without http": (
+        ["push", RUN, "--server", "localhost:4318"],
+        "server: `localhost:4318` is not a valid address: write http://localhost:4318",
+    ),
+    "an endpoint without http": (
+        ["export", RUN, "--otlp", "localhost:4318"],
+        "localhost:4318: write to http://localhost:4318",
+    ),
+    "an agent without http": (
+        ["eval", "localhost:8000", CASES],
+        "did you mean the address http://localhost:8000?",
+    ),
     "no evaluation yet": (["trend"], "no evaluation here yet"),
     "nothing to submit": (["submit"], "name the cases or recordings to send"),
     "a folder to record into": (["record", "-o", DESK, "--", "true"], "is a folder: name a file"),
@@ -98,6 +129,15 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
         ' {"parts": [{"text": "hi"}]}, "final_response": {"parts": [{"text": "ok"}]},'
         ' "intermediate_data": {"tool_uses": [{"name": "find", "args": "no JSON"}]}}]}]}'
     )
+    spans = (ROOT / "examples/frameworks/recordings/refund.otlp.jsonl").read_bytes()
+    (tmp_path / "spans.jsonl").write_bytes(spans)
+    (tmp_path / "utf16.json").write_text('{"cases": []}', encoding="utf-16")
+    (tmp_path / "runs.zip").write_bytes(b"PK\x03\x04" + bytes(60))
+    (tmp_path / "short.json").write_text('{\n "cases": [\n  {"id": "a",\n   "inp')
+    (tmp_path / "nan.json").write_text('{\n "cases": [\n  {"id": "a", "input": NaN}]}')
+    (tmp_path / "case.yaml").write_text("case:\n- {id: a, input: Hi.}\n")
+    (tmp_path / "circle").symlink_to("elcric")
+    (tmp_path / "elcric").symlink_to("circle")
     words, says = MISTAKES[mistake]
     outcome = baton(*words)
     assert outcome.code == 2, outcome

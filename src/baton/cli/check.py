@@ -17,7 +17,7 @@ def check_command(
     strict: Flag = False,
     ignore: Words = (),
 ) -> int:
-    """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
+    """Check datasets, configs, rubrics, policies, traces and agent definitions; run nothing.
 
     A valid file that probably does not test what you meant gets a warning.
 

@@ -85,6 +85,7 @@ def export_command(
         How many processes fetch and convert the conversations of a server.
     """
     from baton.export.sink import NotDelivered, is_endpoint
+    from baton.http.credentials import with_scheme
     from baton.session.export import export_recordings
 
     targets = [each for each in (output, otlp, parquet) if each is not None]
@@ -100,7 +101,7 @@ def export_command(
             workers=workers.workers,
             jobs=jobs,
         )
-    if otlp is not None and not is_endpoint(otlp):
+    if otlp is not None and not is_endpoint(otlp) and with_scheme(otlp) is None:
         note("--otlp FILE of `baton export` is -o FILE now; the next version knows only that")
     try:
         done, target = export_recordings(

@@ -9,6 +9,7 @@ import msgspec
 from baton.model import AgentRun, Evidence, Score, Trace
 from baton.model.views import dispatch_costs
 from baton.plugins import Alias
+from baton.plugins.origin import install, requirement
 
 from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import UNNAMED, Figure, dollars, known_cost, total_usage, unpriced, weigh
@@ -82,7 +83,7 @@ def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
     models = unpriced(trace)
     named = [f"`{model}`" for model in models if model != UNNAMED]
     if named:
-        supply = "state it under `prices:`, or install `baton-evals[prices]`"
+        supply = f"state it under `prices:`, or {install(requirement('prices'))}"
         return Unscored("skipped", f"{at_least}no price for {', '.join(named)}: {supply}")
     if models:
         supply = "record it, or state the `model` of the provider and its price under `prices:`"

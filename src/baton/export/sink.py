@@ -13,7 +13,7 @@ from baton.formats.own_files import make_folder, naming, open_own
 from baton.http.answers import EXPORT_MIB, NoAnswer, Refused
 from baton.http.answers import Limits as AnswerLimits
 from baton.http.client import Beside, Client, Request, Retries, Words, access
-from baton.http.credentials import Credentials, plain_address
+from baton.http.credentials import Credentials, plain_address, with_scheme
 from baton.model import BatonError, InputError, Problem
 from baton.model.option_names import option
 from baton.plugins import is_installed
@@ -164,7 +164,8 @@ def open_sink(
         return _Pb(path)
     if path.suffix in (".jsonl", ".json"):
         return _Lines(path) if path.suffix == ".jsonl" else _OneJson(path)
-    message = "write to FILE.jsonl, FILE.json, FILE.pb or http://HOST:PORT"
+    meant = with_scheme(target) or "FILE.jsonl, FILE.json, FILE.pb or http://HOST:PORT"
+    message = f"write to {meant}"
     raise InputError(Problem(file=target, message=message))
 
 

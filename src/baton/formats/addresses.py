@@ -17,6 +17,7 @@ from .opening import current, too_large
 PIECE = 1 << 20
 """The number of bytes fetched at once."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::|://)")
+_HTTP = re.compile(r"https?://(?:[^/@\s]*@)?([\w.:\[\]-]+)", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@\s]*@")
 _QUERY = re.compile(r"(?<=://)([^\s?]+\?)[^\s:]+")
 
@@ -62,13 +63,21 @@ def open_address(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        message = "addresses need fsspec: install baton-evals[fsspec]"
+        from baton.plugins.origin import install, requirement  # only needed for this error
+
+        message = f"addresses need fsspec: {install(requirement('fsspec'))}{of_server(address)}"
         raise InputError(Problem(file=shown_address(address), message=message)) from None
     try:
         system, name = url_to_fs(address)
     except (ImportError, ValueError) as error:
         raise unreadable(address, error) from None
     return system, name
+
+
+def of_server(address: str) -> str:
+    """Return a hint for an address that may be meant for a server of Baton; else an empty text."""
+    match = _HTTP.match(address)
+    return f"; a server of Baton is named server://{match[1]}" if match else ""
 
 
 def unreadable(address: str, error: Exception) -> InputError:

@@ -18,7 +18,7 @@ from baton.model.limits import FAULTS, JSON_DEPTH
 
 from .explain import Fault, Path, explain, path_text
 from .nesting import is_too_deep
-from .opening import open_file, read_bytes
+from .opening import open_file, read_bytes, why_no_text
 from .spelling import ExtraKey, camel_twin, normalise, prune, snake
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -117,6 +117,9 @@ class Document:
         try:
             return self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
+            why = why_no_text(self.data) if self.first_line == 1 else None
+            if why is not None:
+                raise InputError(self.problem(why)) from error
             line = self.data.count(b"\n", 0, error.start) + self.first_line
             raise InputError(self.problem("not UTF-8 text", line)) from error
 

@@ -77,6 +77,24 @@ def _read_all(stream: BinaryIO, file: _File) -> bytes:
     return data
 
 
+def why_no_text(head: bytes) -> str | None:
+    """Return what a file with these first bytes is, and what to do, if readers cannot read it.
+
+    Windows' PowerShell writes UTF-16 when output is redirected with ``>``.
+    """
+    return next((text for start, text in _NO_TEXT if head.startswith(start)), None)
+
+
+_NO_TEXT = (
+    (b"\xff\xfe", "is UTF-16: save it as UTF-8"),
+    (b"\xfe\xff", "is UTF-16: save it as UTF-8"),
+    (b"PK\x03\x04", "is a zip archive: unpack it, and name the folder"),
+    (b"\x1f\x8b", "is compressed with gzip: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: unpack it first"),
+    (b"SQLite format 3\0", "is a database of SQLite"),
+)
+
+
 def read_small(file: _File) -> bytes | None:
     """Read a regular file of at most 1 MiB; ``None`` for a larger one, or for a pipe.
 

@@ -123,7 +123,12 @@ def is_hidden_or_installed(path: Path, folder: Path) -> bool:
 
 def stays_in(path: Path, folder: Path) -> bool:
     """Tell whether a file is really inside a folder: a symbolic link may lead out of it."""
-    return not path.is_symlink() or path.resolve().is_relative_to(folder.resolve())
+    return not path.is_symlink() or _real(path).is_relative_to(_real(folder))
+
+
+def _real(path: Path | str) -> Path:
+    """Return where a path really leads; unlike ``Path.resolve``, this accepts links in a circle."""
+    return Path(os.path.realpath(path))
 
 
 def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
@@ -218,10 +223,10 @@ def refuse_overwriting(outputs: Iterable[Path], inputs: Iterable[Path | str]) ->
     Raises:
         InputError: an output is one of the inputs, or is named twice.
     """
-    read = {Path(each).resolve() for each in inputs}
+    read = {_real(each) for each in inputs}
     written: set[Path] = set()
     for output in outputs:
-        place = output.resolve()
+        place = _real(output)
         if place in read:
             message = "is an input, and would be overwritten: name another file"
             raise InputError(Problem(file=str(output), message=message))

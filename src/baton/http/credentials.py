@@ -12,6 +12,7 @@ from baton.model import InputError, Problem
 
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([!-~]([ -~\t]*[!-~])?)?")
+_HOST_AND_PORT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*:\d{1,5}(/[\w./-]*)?")
 NO_HEADER_VALUE = (
     "contains a line break, a space at its start or end, or a character that is not ASCII"
 )
@@ -54,9 +55,15 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
     except ValueError:
         usable = False
     if not usable:
-        message = f"`{shown_address(url)}` is not a valid address: write {example}"
+        meant = with_scheme(url) or example
+        message = f"`{shown_address(url)}` is not a valid address: write {meant}"
         raise InputError(Problem(path=option, message=message))
     return parts
+
+
+def with_scheme(text: str) -> str | None:
+    """Return the address that `HOST:PORT` is meant for; ``None`` for any other text."""
+    return f"http://{text}" if _HOST_AND_PORT.fullmatch(text) else None
 
 
 def plain_address(url: str, option: str, credentials_by: str) -> str:

@@ -21,6 +21,7 @@ import msgspec
 from baton.http.answers import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
 from baton.model.secrets import Masker
+from baton.plugins.origin import install, requirement
 
 from .prompts import Prompt
 from .settings import Endpoint, JudgeSettings
@@ -119,7 +120,8 @@ class LlmClient:
             provider, make, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
             model = make(self.endpoint.name, provider=provider)
         except ImportError as error:
-            message = f"install `baton-evals[judge]` to ask `{self.endpoint.model}`: {error}"
+            needs = install(requirement("judge"))
+            message = f"`{self.endpoint.model}` needs a library: {needs} ({error})"
             raise InputError(Problem(path="judge", message=message)) from error
         except Exception as error:
             raise call_error(error, self.endpoint) from error
@@ -445,7 +447,8 @@ class EmbeddingClient:
             provider, _, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
             self._model = OpenAIEmbeddingModel(self.endpoint.name, provider=provider)
         except ImportError as error:
-            message = f"install `baton-evals[judge]` to ask `{self.endpoint.model}`: {error}"
+            needs = install(requirement("judge"))
+            message = f"`{self.endpoint.model}` needs a library: {needs} ({error})"
             raise InputError(Problem(path="embeddings", message=message)) from error
         except Exception as error:
             raise call_error(error, self.endpoint) from error

@@ -14,6 +14,7 @@ from baton.http.answers import JUDGE_MIB, Mebibytes
 from baton.http.credentials import address, refuse_credentials, shown_address
 from baton.model import InputError, Judge, Problem, suggestion
 from baton.plugins import is_installed
+from baton.plugins.origin import install, requirement
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -155,9 +156,8 @@ def check_ready(settings: JudgeSettings, environment: Mapping[str, str] = os.env
         InputError: what is missing, and what would supply it.
     """
     if not is_installed("pydantic_ai"):
-        raise InputError(
-            Problem(path="judge", message="install `baton-evals[judge]` to ask judges")
-        )
+        message = f"judges need pydantic-ai: {install(requirement('judge'))}"
+        raise InputError(Problem(path="judge", message=message))
     problems = []
     for endpoint in settings.endpoints():
         names = PROVIDERS[endpoint.provider]

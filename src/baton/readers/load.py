@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import InputFile, copied, iter_lines, one_by_one
+from baton.formats.opening import InputFile, copied, iter_lines, one_by_one, why_no_text
 from baton.formats.own_files import LEADS_OUT, is_hidden_or_installed, stays_in
 from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
@@ -110,7 +110,7 @@ def _read_units(
                 if trace is not None:
                     yield trace
             if not found and unit.file in targets:
-                message = EMPTY if _is_empty(unit.file) else NOT_A_TRACE
+                message = EMPTY if _is_empty(unit.file) else _why_no_trace(unit.file)
                 raise InputError(Problem(file=str(unit.file), message=message))
             if not found:
                 on_note(f"{unit.file}: holds no trace")
@@ -129,6 +129,13 @@ def without_secrets(error: InputError) -> InputError:
 def _is_empty(file: Path) -> bool:
     """Return whether a file holds only whitespace; false for a pipe, whose content is unknown."""
     return file.is_file() and not any(line.strip() for line in iter_lines(file))
+
+
+def _why_no_trace(file: Path) -> str:
+    if not file.is_file():  # a pipe, which was read to its end
+        return NOT_A_TRACE
+    with file.open("rb") as opened:
+        return why_no_text(opened.read(64)) or NOT_A_TRACE
 
 
 def load_traces(

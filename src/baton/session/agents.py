@@ -14,6 +14,7 @@ from baton.config import Config
 from baton.config.load import load_found
 from baton.config.trust import Trust
 from baton.formats.document import Document, read_bytes
+from baton.http.credentials import with_scheme
 from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider, Surroundings
@@ -21,7 +22,7 @@ from baton.providers.python import PythonOptions
 from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog, load_catalog
 
-from .file_kinds import config_of
+from .file_kinds import IS_A_RECORDING, config_of, is_kind
 
 DEFAULT_CONFIG = Path("baton.yaml")
 _CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
@@ -100,6 +101,11 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool, instead: str) ->
     if dot and Path(f"{module.replace('.', '/')}.py").is_file():
         meant = f"is not an agent; did you mean `{module}:{name}`?"
         raise InputError(Problem(file=first, message=meant))
+    if is_kind(path, "traces"):
+        raise InputError(Problem(file=first, message=IS_A_RECORDING))
+    if meant_address := with_scheme(first):
+        message = f"is not an agent; did you mean the address {meant_address}?"
+        raise InputError(Problem(file=first, message=message))
     message = (
         "is neither a config (YAML) nor an agent: a folder with agent.py, the address of an ADK "
         "server (http://...), or module:function"

@@ -21,6 +21,7 @@ from baton.evaluators.judging.load import load_rubric
 from baton.formats.addresses import place_of
 from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.guard.policy import CHECKS, load_policy
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
 from baton.model import AgentCard, Dataset, InputError, Problem, counted
@@ -34,7 +35,7 @@ from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
 from baton.store import read_evaluation
 
 from .agents import configured
-from .file_kinds import Kind, is_kind, kind_of_file
+from .file_kinds import Kind, is_kind, kind_of_file, misspelt_key
 from .prepare import Note, PathLike, each_once, log_note
 from .recordings import local_sources
 
@@ -55,7 +56,7 @@ def check(
     on_file: Note | None = None,
     note: Note = log_note,
 ) -> Checked:
-    """Check datasets, configs, rubrics, traces and agent definitions, and run nothing.
+    """Check datasets, configs, rubrics, policies, traces and agent definitions; run nothing.
 
     Args:
         files: files and folders, whose type is detected from the content; or conversations of a
@@ -139,12 +140,27 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
         case "rubric":
             rubric = load_rubric(file)
             return f"rubric `{rubric.name}`, {counted(len(rubric.tests), 'example')}"
+        case "unknown" if _is_policy(file):
+            return f"policy, {counted(len(load_policy(file).rules), 'rule')}"
+        case "unknown" if (key := misspelt_key(file)) is not None:
+            raise InputError(Problem(file=str(file), message=key))
         case "traces" | "unknown":
             traces = load_traces(file)
             dropped = sum(entry.count for trace in traces for entry in trace.dropped)
             lost = f", {counted(dropped, 'piece')} dropped" if dropped else ""
             turns = sum(len(trace.turns) for trace in traces)
             return f"{counted(len(traces), 'trace')}, {counted(turns, 'turn')}{lost}"
+
+
+def _is_policy(file: Path) -> bool:
+    """Return whether a file is a policy of guards: rules, each with a check that guards know.
+
+    Rules of a server, and those of a scripted LLM, have other keys.
+    """
+    value = Document(str(file), read_bytes(file), "yaml").value()
+    rules = value.get("rules") if isinstance(value, dict) else None
+    listed = rules if isinstance(rules, list) else []
+    return any(isinstance(rule, dict) and not rule.keys().isdisjoint(CHECKS) for rule in listed)
 
 
 def _check_dataset(file: Path, note: Note) -> str:

@@ -6,15 +6,16 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from baton.config import Config, load_config
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.spelling import snake
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, nearest
 from baton.model.option_names import option
 from baton.readers.adk.wire import looks_like_sse
 from baton.readers.files import kind_of
+from baton.readers.otlp.wire.sniff import is_otlp
 
 Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]
 _CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "evaluator_config"}
@@ -26,6 +27,8 @@ def kind_of_file(file: Path) -> Kind:
     Raises:
         InputError: it cannot be read, or is neither JSON nor YAML nor a stream.
     """
+    if is_otlp(file):
+        return "traces"
     data = read_bytes(file)
     if looks_like_sse(data):
         return "traces"
@@ -54,6 +57,7 @@ def _kind_with(keys: set[str]) -> Kind:
 
 
 SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
+IS_A_RECORDING = "is a recording, not a config: baton score RECORDING"
 IS_A_DATASET = "is a dataset: it says what should happen, and holds no recorded trace"
 
 
@@ -77,14 +81,19 @@ def unreadable(
 
 def not_a_dataset(files: Iterable[Path]) -> list[Problem]:
     """Name the files that are clearly no dataset, each with its type and what accepts it."""
+    named = list(files)
     return _mistaken(
-        files,
+        named,
         "dataset",
         {
             "traces": SWAPPED.format("recording", "dataset"),
             "config": f"is a config, not a dataset: it is given as {option('config')}",
         },
-    )
+    ) or [
+        Problem(file=str(file), message=message)
+        for file in named
+        if is_kind(file, "unknown") and (message := misspelt_key(file)) is not None
+    ]
 
 
 def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
@@ -102,7 +111,7 @@ def config_of(path: str | os.PathLike[str], *, own_code: bool = True) -> Config:
             {
                 "dataset": "is a dataset, not a config: name the agent first, baton eval AGENT "
                 f"DATASET, or give it as {option('dataset')}",
-                "traces": "is a recording, not a config: baton score RECORDING",
+                "traces": IS_A_RECORDING,
             },
         )
         raise InputError(mistaken or error.problems) from None
@@ -123,6 +132,22 @@ def _mistaken(files: Iterable[Path], meant: str, kinds: Mapping[Kind, str]) -> l
         if message is not None:
             problems.append(Problem(file=str(file), message=message))
     return problems
+
+
+def misspelt_key(file: Path) -> str | None:
+    """Return which key of a file of unknown type is probably misspelt; ``None`` if none is."""
+    try:
+        keys = sorted(_top_keys(file, read_bytes(file)))
+    except InputError:
+        return None
+    for key in keys:
+        if near := nearest(key, _TYPICAL, 1, 0.75):
+            return f"`{key}`: unknown key; did you mean `{near[0]}`?"
+    return None
+
+
+_TYPICAL = ("cases", "eval_cases", "test_cases", "dataset", "evaluators", "providers")
+"""Keys that alone show the type of a file."""
 
 
 def is_kind(file: Path, kind: Kind) -> bool:
@@ -182,9 +207,18 @@ def _top_keys(file: Path, data: bytes) -> set[str]:
         plain = without_comments(data) if json else data
         if plain != data:
             return _top_keys(file, plain)
-        value = Document(str(file), lines[0], "json").value() if json and len(lines) > 1 else None
+        # JSON lines, maybe with a broken line later. If the first line is no object, such as the
+        # bracket that opens a file over many lines, the error of the whole file is reported.
+        value = _first_object(file, lines[0]) if json and len(lines) > 1 else None
         if value is None:
             raise
     if isinstance(value, list):
         value = value[0] if value else {}
     return {snake(str(key)) for key in value} if isinstance(value, dict) else set()
+
+
+def _first_object(file: Path, line: bytes) -> Any:
+    try:
+        return Document(str(file), line, "json").value()
+    except InputError:
+        return None

@@ -39,6 +39,7 @@ from baton.model import (
     counted,
     suggestion,
 )
+from baton.model.provenance import content_version
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
@@ -359,11 +360,24 @@ def _each_once(
     for evaluation in evaluations:
         for result, found_trace in evaluation.with_traces():
             if found_trace.trace is not None:
-                id_ = f"{found_trace.trace.id}\t{result.repeat}\t{result.content or ''}"
+                origin = _origin_of(result, found_trace.trace)
+                id_ = f"{found_trace.trace.id}\t{result.repeat}\t{origin}"
                 if id_ in seen:
                     continue
                 seen.add(id_)
             yield result, found_trace
+
+
+def _origin_of(result: CaseResult, trace: Trace) -> str:
+    """Return what tells a conversation from others with the same id.
+
+    Each play of a case has the id of the case, and is a conversation of its own: it is told by the
+    time when it started. A recording is the same one wherever its copies are, and whether or not it
+    was scored with a case: it is told by its content.
+    """
+    if result.recorded is None:
+        return str((result.timings or {}).get("started", ""))
+    return result.content or content_version(trace)
 
 
 def _evaluations(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.addresses import is_address, place_of, shown_address
+from baton.formats.addresses import is_address, of_server, place_of, shown_address
 from baton.formats.evaluation_folder import Header, is_evaluation, read_header
 from baton.model import InputError, Problem
 from baton.store import evaluation_at, holds_evaluation, read_evaluation, recordings_of
@@ -76,7 +76,7 @@ def _copy(address: str) -> str:
     if any(mark in address for mark in "*?[") or not holds_evaluation(address):
         message = (
             "no evaluation: recordings at an address are read only by `baton score`; copy them to "
-            "a folder"
+            f"a folder{of_server(address)}"
         )
         raise InputError(Problem(file=shown_address(address), message=message))
     return str(evaluation_at(address))

@@ -121,7 +121,7 @@ class Server:
                 # A server behind a proxy with TLS uses the port of the proxy.
                 port = "" if ":" in host.rpartition("]")[2] or protocol == "https" else f":{_PORT}"
                 url = f"{protocol}://{host}{port}"
-        self.url = plain_address(url, "url", f"`key` or {KEY}")
+        self.url = plain_address(url, "server", f"`key` or {KEY}")
         secret = key or os.environ.get(KEY)
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._access = access(self.url, Credentials(headers=headers))

@@ -13,6 +13,7 @@ import msgspec
 
 from baton.formats.explain import checked
 from baton.model import InputError
+from baton.plugins.origin import install, requirement
 
 from .protocol import Done, JobDoer, Waiting
 
@@ -55,7 +56,8 @@ class Ray(Waiting):
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             import ray
         except ImportError:
-            raise InputError("the backend `ray` needs Ray: install baton-evals[ray]") from None
+            message = f"the backend `ray` needs Ray: {install(requirement('ray'))}"
+            raise InputError(message) from None
         self._ray: Any = ray
         self._make_worker = worker
         self._ours = False
