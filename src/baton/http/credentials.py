@@ -56,6 +56,8 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
         usable = False
     if not usable:
         meant = with_scheme(url) or example
+        if meant != example and "/" not in url:  # the example may have a path, `/v1`
+            meant += example.removeprefix("http://HOST:PORT")
         message = f"`{shown_address(url)}` is not a valid address: write {meant}"
         raise InputError(Problem(path=option, message=message))
     return parts

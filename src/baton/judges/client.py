@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from baton.http.answers import LimitReached, Limits, Meter
+from baton.http.credentials import shown_address
 from baton.model import InputError, JudgeErrorKind, Problem
 from baton.model.secrets import Masker
 from baton.plugins.origin import install, requirement
@@ -181,7 +182,11 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
     retry_after = getattr(error, "retry_after", None)
     if retry_after is not None and not 0 <= retry_after < math.inf:  # excludes NaN, too
         retry_after = None
-    return CallError(kind, f"`{endpoint.model}`: {text}", again=again, retry_after=retry_after)
+    # Libraries say only "Connection error.", and a wrong address is the usual reason.
+    tried = kind in ("outage", "timeout") and endpoint.base_url
+    place = f" at {shown_address(tried)}" if tried else ""
+    message = f"`{endpoint.model}`{place}: {text}"
+    return CallError(kind, message, again=again, retry_after=retry_after)
 
 
 def _limit_reached(error: BaseException) -> LimitReached | None:
