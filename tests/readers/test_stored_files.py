@@ -323,7 +323,7 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
         ("[]", "holds no trace"),
         ('{"a": 1}', "holds no trace"),
         ("{", "not JSON"),
-        (b"\xff\xfe\x00", "holds no trace"),
+        (b"\xff\xfe\x00", "is UTF-16: save it as UTF-8"),
         (b'{"id": "\xff", "events": []}', "not UTF-8 text"),
         ('{"schema_version": 3, "turns": []}', "schema_version is 3; this Baton reads 2"),
         ('{"schema_version": 1, "turns": [], "id": "x"}', "`source` is missing"),
