@@ -15,7 +15,8 @@ from starlette.middleware import Middleware
 
 from baton.server import receive
 from baton.server.access import Access, AccessSettings, CheckSource
-from baton.server.api import ApiState, routes
+from baton.server.api import routes
+from baton.server.endpoints import ApiState
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 

@@ -14,7 +14,8 @@ from sqlalchemy import select
 
 from baton.model import InputError, Trace
 from baton.server.access import create_key
-from baton.server.api import API, ENDPOINTS
+from baton.server.api import ENDPOINTS
+from baton.server.endpoints import API
 from baton.server.live import Live
 from baton.server.process import log_to
 from baton.server.schema import conversation, dispatch, job, score

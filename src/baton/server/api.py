@@ -1,31 +1,18 @@
-"""The JSON API under ``/api/v1``, with its OpenAPI document; health, readiness and metrics.
-
-Each endpoint is a row of ``ENDPOINTS``: routes, parameters and the OpenAPI document come from it.
-Errors are JSON: ``error`` says what is wrong, ``do`` what to do.
-"""
+"""The JSON API under ``/api/v1``: each endpoint is a row of ``ENDPOINTS``."""
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
 from starlette.routing import Route
 
-from baton import __version__
 from baton.datasets.labels import Label, LabelLine
 from baton.evaluators.judged import Judged
 from baton.formats.document import Document
-from baton.model import InputError, Trace, suggestion
-from baton.model import Problem as Fault
-from baton.model.filter import Bound, Field, Fields, Filter, Sign, Term, filter_of, term_of
+from baton.model import InputError, Trace
 from baton.session.server_rows import (
     AgentAxis,
     AgentRow,
@@ -37,8 +24,6 @@ from baton.session.server_rows import (
     Edge,
     EvaluationJob,
     FailedDispatch,
-    Failure,
-    Health,
     InboxProblem,
     Interval,
     IssueRecord,
@@ -59,10 +44,10 @@ from baton.session.server_rows import (
 )
 
 from . import agents, exports, guards, jobs, queries, rescores, sums
-from .access import Access, Caller, Denied, Right, caller_of, need_json
+from .access import Denied
 from .alerts import alerts_of
-from .conversations import unread, unreadable
-from .database import TooLong, Unavailable, Unfit, without_reason
+from .conversations import unread
+from .endpoints import API, ApiState, Call, Endpoint, Params, described, routes_of
 from .inbox import Inbox
 from .issue_list import (
     ISSUE_FIELDS,
@@ -78,9 +63,10 @@ from .issue_list import (
 from .issue_work import ask_to_investigate, work_of
 from .issues import ask_for_regrouping
 from .labels import add_label, labels_of
+from .metrics import OUTSIDE
+from .openapi import openapi
 from .paging import MOST
 from .proofs import ProofRequest, ask_to_improve, ask_to_prove, proving_of
-from .queues import queues_of
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
 from .rubrics import (
@@ -93,166 +79,100 @@ from .rubrics import (
     save_rubric,
 )
 from .settings import Settings
-from .store import Store
 from .trials import TrialRequest, start_trial, trial_of
-
-T = TypeVar("T")
-API = "/api/v1"
-_VALUE = 2000
-"""Maximum characters of a parameter."""
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
-
-
-class ApiState(NamedTuple):
-    """The state that the API shows.
-
-    ``rules`` returns the rules of a project as plain data; ``counters`` are the numbers of requests
-    that this process received, by their content and outcome (``traces``, ``refused 413``).
-    ``live_settings`` are the current settings of the server. ``guards`` count for programs.
-    """
-
-    store: Store
-    access: Access
-    rules: Callable[[str], list[Any]] = lambda _: []
-    counters: Callable[[], Mapping[tuple[str, str], int]] = dict
-    live_settings: Callable[[], Settings] = Settings
-    guards: guards.GuardStores = guards.GuardStores(Path(Settings().folder))
-
-
-def _described(text: str, **limits: Any) -> Any:
-    return msgspec.Meta(description=text, **limits)
-
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class _Project(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    project: Annotated[
-        str | None, _described("The project; by default the project of the key, or `default`.")
-    ] = None
-
-
-class _Range(_Project, kw_only=True):
-    since: Annotated[Time | None, _described("From this time on, RFC 3339.")] = None
-    until: Annotated[Time | None, _described("Before this time, RFC 3339.")] = None
+class _Range(Params, kw_only=True):
+    since: Annotated[Time | None, described("From this time on, RFC 3339.")] = None
+    until: Annotated[Time | None, described("Before this time, RFC 3339.")] = None
 
 
 class _List(_Range, kw_only=True):
-    limit: Annotated[int, _described("Rows per page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _described("`next` of the previous page.")] = None
+    limit: Annotated[int, described("Rows per page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, described("`next` of the previous page.")] = None
     filter: Annotated[
-        str | None, _described("A filter over the fields below: `to:refund-* depth:>=2`.")
+        str | None, described("A filter over the fields below: `to:refund-* depth:>=2`.")
     ] = None
 
 
 class _Exports(_List, kw_only=True):
     last: Annotated[
-        str | None, _described("Up to this conversation: `last` of a part of `/rows/parts`.")
+        str | None, described("Up to this conversation: `last` of a part of `/rows/parts`.")
     ] = None
 
 
 class _Conversations(_List, kw_only=True):
     text: Annotated[
         Annotated[str, msgspec.Meta(min_length=2, max_length=200)] | None,
-        _described("Words of users, agents or tools, ignoring case."),
+        described("Words of users, agents or tools, ignoring case."),
     ] = None
 
 
 class _Scores(_List, kw_only=True):
     every_version: Annotated[
-        bool, _described("Also scores of earlier versions of a conversation, and replaced ones.")
+        bool, described("Also scores of earlier versions of a conversation, and replaced ones.")
     ] = False
 
 
 class _Issues(_List, kw_only=True):
-    all: Annotated[bool, _described("Also muted and fixed issues.")] = False
-    order: Annotated[Order, _described("By frequency, or by the time of the last failure.")] = (
+    all: Annotated[bool, described("Also muted and fixed issues.")] = False
+    order: Annotated[Order, described("By frequency, or by the time of the last failure.")] = (
         "count"
     )
 
 
-class _Labels(_Project, kw_only=True):
-    limit: Annotated[int, _described("Rows per page.", ge=1, le=MOST)] = 50
-    cursor: Annotated[str | None, _described("`next` of the previous page.")] = None
-    conversation_id: Annotated[int | None, _described("Only labels in this conversation.")] = None
-    rubric: Annotated[str | None, _described("Only labels by this rubric.")] = None
+class _Labels(Params, kw_only=True):
+    limit: Annotated[int, described("Rows per page.", ge=1, le=MOST)] = 50
+    cursor: Annotated[str | None, described("`next` of the previous page.")] = None
+    conversation_id: Annotated[int | None, described("Only labels in this conversation.")] = None
+    rubric: Annotated[str | None, described("Only labels by this rubric.")] = None
 
 
-class _Agent(_Project, kw_only=True):
-    agent: Annotated[str, _described("The name of the agent.")]
+class _Agent(Params, kw_only=True):
+    agent: Annotated[str, described("The name of the agent.")]
 
 
 class _Axes(_Range, kw_only=True):
-    agent: Annotated[str, _described("The name of the agent.")]
-    interval: Annotated[Interval, _described("The length of a step.")] = "day"
+    agent: Annotated[str, described("The name of the agent.")]
+    interval: Annotated[Interval, described("The length of a step.")] = "day"
 
 
-class _Rubrics(_Project, kw_only=True):
-    name: Annotated[str | None, _described("Only this rubric, which may be a built-in one.")] = None
+class _Rubrics(Params, kw_only=True):
+    name: Annotated[str | None, described("Only this rubric, which may be a built-in one.")] = None
 
 
-class _Review(_Project, kw_only=True):
-    rubric: Annotated[str, _described("The rubric to label by.")]
+class _Review(Params, kw_only=True):
+    rubric: Annotated[str, described("The rubric to label by.")]
     filter: Annotated[
-        str | None, _described("A filter over dispatches: `to:refund-* depth:>=2`.")
+        str | None, described("A filter over dispatches: `to:refund-* depth:>=2`.")
     ] = None
     why: Annotated[
         str | None,
-        _described(f"Reasons, separated by commas, of {', '.join(WHYS)}; by default all."),
+        described(f"Reasons, separated by commas, of {', '.join(WHYS)}; by default all."),
     ] = None
     share: Annotated[
-        float, _described("The share of the other dispatches that is sampled.", gt=0, le=1)
+        float, described("The share of the other dispatches that is sampled.", gt=0, le=1)
     ] = 0.1
-    people: Annotated[int, _described("How many people label each dispatch.", ge=1, le=9)] = 1
-    by: Annotated[str | None, _described("Who labels, if it is not the owner of the key.")] = None
-    limit: Annotated[int, _described("Dispatches in the list.", ge=1, le=MOST)] = 50
+    people: Annotated[int, described("How many people label each dispatch.", ge=1, le=9)] = 1
+    by: Annotated[str | None, described("Who labels, if it is not the owner of the key.")] = None
+    limit: Annotated[int, described("Dispatches in the list.", ge=1, le=MOST)] = 50
 
 
 class _Trends(_Range, kw_only=True):
-    interval: Annotated[Interval, _described("The length of a step.")] = "day"
+    interval: Annotated[Interval, described("The length of a step.")] = "day"
     evaluator: Annotated[
-        str | None, _described("Sums of its scores; by default of the dispatches themselves.")
+        str | None, described("Sums of its scores; by default of the dispatches themselves.")
     ] = None
     from_agent: Annotated[
         str | None,
-        _described(
+        described(
             "Dispatches of this agent.",
         ),
     ] = None
-    to_agent: Annotated[str | None, _described("Dispatches to this agent.")] = None
-    by_version: Annotated[bool, _described("Sums for each version of the receiver.")] = False
-
-
-class Call(NamedTuple):
-    """One request: caller, parameters and body."""
-
-    state: ApiState
-    caller: Caller
-    params: Any
-    chosen: Filter
-    path: Mapping[str, Any]
-    body: bytes
-
-
-class Endpoint(NamedTuple):
-    """A row of the API. ``fields`` are filters that are parameters as well."""
-
-    method: Literal["GET", "POST"]
-    path: str
-    right: Right | None
-    summary: str
-    answer: Any
-    run: Callable[[Call], Any]
-    params: type[_Project] = _Project
-    fields: Fields = {}  # noqa: RUF012 - rows are never changed
-    body: Any = None
-    media: str = "application/json"
-    most: int = 1 << 20
-    """Maximum bytes of a request's body: a few thousand labels, unless it contains files."""
+    to_agent: Annotated[str | None, described("Dispatches to this agent.")] = None
+    by_version: Annotated[bool, described("Sums for each version of the receiver.")] = False
 
 
 def _page(call: Call, listed: Callable[..., Any], **more: Any) -> Any:
@@ -653,7 +573,7 @@ def _of_guard(name: str) -> Callable[[Call], Any]:
 
 
 def _openapi(_: Call) -> Any:
-    return openapi()
+    return openapi(ENDPOINTS, OUTSIDE)
 
 
 ENDPOINTS = (
@@ -1038,319 +958,10 @@ ENDPOINTS = (
 )
 
 
-def routes(state: ApiState) -> list[Route]:
-    """Return the routes of the API; the state of their application needs ``state.access``."""
-    by_path: dict[str, list[Endpoint]] = {}
-    for each in ENDPOINTS:
-        by_path.setdefault(each.path, []).append(each)
-    rules = by_path["/rules"]
-    # Routes are tried in order, and an agent waits for the answer to a guard's request.
-    by_path = dict(sorted(by_path.items(), key=lambda one: not one[0].startswith("/guard/")))
-    return [
-        *(_route(state, API + path, there) for path, there in by_path.items()),
-        _route(state, "/api/rules", rules),
-        *(_route(state, each.path, [each]) for each in _OUTSIDE),
-        Route(f"{API}/{{rest:path}}", _nowhere, methods=_METHODS),
-    ]
-
-
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-"""Routes accept all methods, so that a refused one gets its answer in JSON."""
-
-
-def _route(state: ApiState, path: str, endpoints: list[Endpoint]) -> Route:
-    async def handle(request: Request) -> Response:
-        try:
-            return await _answer(state, endpoints, request)
-        except Denied as denied:
-            return denied.answer()
-        except (InputError, Unfit) as error:
-            failure = Failure(error=str(error), do=f"{API}/openapi.json says what may be sent")
-            return _json(failure, 400)
-        except TooLong as error:
-            failure = Failure(error=str(error), do="ask for less: a shorter time, a simpler filter")
-            return _json(failure, 503)
-        except Unavailable as error:
-            failure = Failure(error=without_reason(error), do="try again in a few seconds")
-            return _json(failure, 503, {"Retry-After": "2"})
-
-    return Route(path, handle, methods=_METHODS)
-
-
-async def _answer(state: ApiState, endpoints: list[Endpoint], request: Request) -> Response:
-    method = "GET" if request.method == "HEAD" else request.method
-    endpoint = next((each for each in endpoints if each.method == method), None)
-    if endpoint is None:
-        allowed = ", ".join(each.method for each in endpoints)
-        raise Denied(405, f"{request.method} is not possible here", f"use {allowed}")
-    body = b""
-    if endpoint.method == "POST":
-        need_json(request)
-        body = await _body_of(request, endpoint.most)
-
-    def run() -> bytes:
-        values = request.query_params.multi_items()
-        if endpoint.right is None:
-            caller = _NOBODY
-        else:
-            caller = caller_of(request, request.query_params.get("project"))
-            caller.need(endpoint.right)
-        params, chosen = _params(endpoint, values)
-        answer = endpoint.run(Call(state, caller, params, chosen, request.path_params, body))
-        return answer if isinstance(answer, bytes) else msgspec.json.encode(answer)
-
-    content = await run_in_threadpool(run)
-    return Response(content, headers=_HEADERS, media_type=endpoint.media)
-
-
-async def _body_of(request: Request, most: int) -> bytes:
-    body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            raise Denied(413, f"the body is longer than {most >> 10} KiB", "send less at once")
-    return bytes(body)
-
-
-_LATE_PLUS = re.compile(r" (\d\d:\d\d)$")
-
-
-def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filter]:
-    """Split the parameters of a request: those of the endpoint, and a filter.
-
-    Raises:
-        InputError: there are unknown parameters; the message lists all, with similar names.
-    """
-    own = {field.name: field for field in msgspec.structs.fields(endpoint.params)}
-    plain: dict[str, str] = {}
-    terms: list[Term] = []
-    problems: list[Fault] = []
-    for name, value in pairs:
-        try:
-            if len(value) > _VALUE:
-                raise InputError(f"longer than {_VALUE} characters")
-            if "\0" in value:
-                raise InputError("contains a NUL character, which no text in the store has")
-            if name in own:
-                if name in plain:
-                    raise InputError("is given twice")
-                # A plus sign in an address means a space: `2026-01-31T09:00:00+01:00`.
-                plain[name] = _LATE_PLUS.sub(r"+\1", value) if name in _RANGE else value
-            elif name in endpoint.fields:
-                terms.append(term_of(f"{name}:{value}", endpoint.fields))
-            else:
-                known = suggestion(name, [*own, *endpoint.fields])
-                raise InputError(f"unknown parameter; {known}")
-        except InputError as error:
-            problems += [Fault(path=name, message=each.message) for each in error.problems]
-    if problems:
-        raise InputError(problems)
-    try:
-        params = msgspec.convert(plain, endpoint.params, strict=False)
-    except msgspec.ValidationError as error:
-        raise InputError(str(error).replace(" - at `$.", " - in `")) from None
-    # A filter of an endpoint without fields is about something else, which parses it itself.
-    if endpoint.fields:
-        terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
-    when = "at" if "at" in endpoint.fields else "started"
-    if when in endpoint.fields:
-        for name, sign in _RANGE.items():
-            at = getattr(params, name)
-            if at is not None:
-                terms.append(Term(field=when, bounds=((Bound(sign, at.timestamp()),),)))
-    return params, Filter(terms=tuple(terms))
-
-
-_RANGE: Mapping[str, Sign] = {"since": ">=", "until": "<"}
-
-
-async def _nowhere(request: Request) -> Response:
-    known = suggestion(request.url.path, [API + each.path for each in ENDPOINTS])
-    return _json(Failure(error=f"there is no {request.url.path[:200]}", do=known), 404)
-
-
-def _json(value: Any, status: int, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(
-        msgspec.json.encode(value),
-        status,
-        {**_HEADERS, **(headers or {})},
-        "application/json",
-    )
-
-
 def _seconds(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-def _health(_: Call) -> Any:
-    return Health(status="ok", version=__version__)
-
-
-def _ready(call: Call) -> Any:
-    """Read from both parts of the store; raises ``Unavailable`` if one does not exist."""
-    call.state.store.projects()
-    waiting, oldest = Inbox(call.state.store).depth()
-    age = None if oldest is None else max(0.0, time.time() - oldest)
-    return Health(status="ok", version=__version__, waiting=waiting, oldest_seconds=age)
-
-
-def _metrics(call: Call) -> Any:
-    """Return figures in the format of Prometheus."""
-    store, now = call.state.store, time.time()
-    queues = queues_of(store, now)
-    bodies, traces = Inbox(store).unreadable(), unreadable(store)
-    figures: list[tuple[str, str, str, float, str]] = [
-        (
-            "inbox_bodies_total",
-            "counter",
-            "All bodies that were accepted and stored.",
-            queues.accepted,
-            "",
-        ),
-        ("inbox_waiting", "gauge", "Bodies that wait to be read.", queues.bodies.waiting, ""),
-        ("inbox_oldest_seconds", "gauge", "Age of the oldest of them.", queues.bodies.age(now), ""),
-        ("inbox_problems", "gauge", "Bodies that could not be read.", bodies, ""),
-        (
-            "conversation_problems",
-            "gauge",
-            "Traces whose conversation could not be read, or was set aside.",
-            traces,
-            "",
-        ),
-        (
-            "traces_due",
-            "gauge",
-            "Traces that are due to be read and scored.",
-            queues.traces.waiting,
-            "",
-        ),
-        (
-            "scoring_lag_seconds",
-            "gauge",
-            "How long the oldest has been due.",
-            queues.traces.age(now),
-            "",
-        ),
-        (
-            "judging_waiting",
-            "gauge",
-            "Conversations that wait for a judge.",
-            queues.judging.waiting,
-            "",
-        ),
-        (
-            "judging_oldest_seconds",
-            "gauge",
-            "Age of the oldest of them.",
-            queues.judging.age(now),
-            "",
-        ),
-    ]
-    received = "received_total", "counter", "Requests that this process received, by outcome."
-    figures += [
-        (*received, value, f'{{signal="{signal}",outcome="{outcome}"}}')
-        for (signal, outcome), value in sorted(call.state.counters().items())
-    ]
-    lines = []
-    for place, (name, kind, means, value, labels) in enumerate(figures):
-        if place == 0 or figures[place - 1][0] != name:
-            lines += [f"# HELP baton_{name} {means}", f"# TYPE baton_{name} {kind}"]
-        lines.append(f"baton_{name}{labels} {value:.3f}".removesuffix(".000"))
-    return ("\n".join(lines) + "\n").encode()
-
-
-_NOBODY = Caller(0, "", frozenset())
-_OUTSIDE = (
-    Endpoint("GET", "/health", None, "Whether the process works", Health, _health),
-    Endpoint("GET", "/ready", None, "Whether the store can be read", Health, _ready),
-    Endpoint(
-        "GET",
-        "/metrics",
-        "read",
-        "Figures for Prometheus",
-        str,
-        _metrics,
-        media="text/plain; version=0.0.4",
-    ),
-)
-
-
-def openapi() -> dict[str, Any]:
-    """Return the OpenAPI document, made from the rows of ``ENDPOINTS`` and their types."""
-    types = [each.answer for each in (*ENDPOINTS, *_OUTSIDE)] + [
-        each.body for each in ENDPOINTS if each.body is not None
-    ]
-    reference = "#/components/schemas/{name}"
-    shapes, parts = msgspec.json.schema_components([*types, Failure], ref_template=reference)
-    schemas = dict(zip(map(_key, types), shapes, strict=False))
-    failure = {"description": "What is wrong, and what to do", "content": _content(shapes[-1])}
-    paths: dict[str, Any] = {}
-    for each, base in [*((one, API) for one in ENDPOINTS), *((one, "") for one in _OUTSIDE)]:
-        path = base + each.path.replace(":int", "")
-        media = each.media.partition(";")[0]
-        operation: dict[str, Any] = {
-            "summary": each.summary,
-            "parameters": _parameters(each),
-            "responses": {
-                "200": {
-                    "description": each.summary,
-                    "content": _content(schemas[_key(each.answer)], media),
-                },
-                "default": failure,
-            },
-            "security": [] if each.right is None else [{"key": []}],
-        }
-        if each.body is not None:
-            body = {"required": True, "content": _content(schemas[_key(each.body)])}
-            operation["requestBody"] = body
-        paths.setdefault(path, {})[each.method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "Baton",
-            "version": __version__,
-            "description": "Conversations of agents, their dispatches and scores.",
-        },
-        "paths": paths,
-        "components": {
-            "schemas": parts,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
-    }
-
-
-def _key(type_: Any) -> str:
-    return repr(type_)
-
-
-def _content(schema: Any, media: str = "application/json") -> dict[str, Any]:
-    return {media: {"schema": schema}}
-
-
-_FORMS = {
-    "text": "A name or a glob; commas separate alternatives, `!` excludes one.",
-    "number": "A number, or a comparison such as `>=2`.",
-    "seconds": "A duration, such as `>=2s`.",
-    "time": "A comparison with a time, such as `>=2026-01-31`.",
-}
-
-
-def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
-    made: list[dict[str, Any]] = []
-    for name, is_number in re.findall(r"\{(\w+)(:int)?\}", endpoint.path):
-        schema = {"type": "integer" if is_number else "string"}
-        made.append({"name": name, "in": "path", "required": True, "schema": schema})
-    if endpoint.right is None:
-        return made
-    shape = msgspec.json.schema(endpoint.params)
-    for definition in shape["$defs"].values():
-        for name, schema in definition["properties"].items():
-            made.append({"name": name, "in": "query", "schema": schema})
-    for name, field in endpoint.fields.items():
-        made.append({"name": name, "in": "query", "schema": _field_schema(field)})
-    return made
-
-
-def _field_schema(field: Field) -> dict[str, Any]:
-    values = f" One of {', '.join(field.values)}." if field.values else ""
-    return {"type": "string", "description": _FORMS[field.kind] + values}
+def routes(state: ApiState) -> list[Route]:
+    """Return the routes of the API; the state of their application needs ``state.access``."""
+    return routes_of(state, ENDPOINTS, OUTSIDE)

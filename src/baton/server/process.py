@@ -38,8 +38,8 @@ from baton.model.visible import visible, visible_line
 
 from . import api, receive
 from .access import Access, CheckSource, Denied, Right
-from .api import ApiState
 from .database import Unavailable
+from .endpoints import ApiState
 from .guards import GuardStores
 from .judging import lacking, rules_with_status
 from .receive import Receiver

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from baton.server.api import ApiState
+from baton.server.endpoints import ApiState
 from baton.server.process import Pages
 
 from . import (

@@ -25,8 +25,8 @@ from starlette.routing import Route
 from baton import __version__
 from baton.model import InputError
 from baton.server.access import Caller, Denied, Right
-from baton.server.api import ApiState
 from baton.server.database import Unavailable, Unfit, without_reason
+from baton.server.endpoints import ApiState
 from baton.server.store import DEFAULT
 
 from .assets import Assets
