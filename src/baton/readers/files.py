@@ -119,6 +119,16 @@ class ItemRange(msgspec.Struct, frozen=True):
     changed: int
 
 
+def _is_list(data: bytes, places: Places) -> bool:
+    """Return whether values are where a list has them: a `1` may be found in a text before it."""
+    ends = (start + length for start, length in zip(places.starts, places.lengths, strict=True))
+    if places.starts and not data[: places.starts[0]].rstrip().endswith(b"["):
+        return False
+    return all(
+        data[end:start].strip() == b"," for end, start in zip(ends, places.starts[1:], strict=False)
+    )
+
+
 def _ranges_of(places: Places, kind: Kind, size: int, changed: int) -> Iterator[ItemRange]:
     first = 0
     for last, start in enumerate(places.starts):
@@ -222,7 +232,7 @@ class FileReader:
         if not isinstance(top, _Listed):
             return None
         places = places_of(data, top.raws)
-        if not places.are_complete:
+        if not places.are_complete or not _is_list(data, places):
             return None
         return list(_ranges_of(places, top.kind, size, changed))
 

@@ -101,6 +101,18 @@ def test_one_document_is_read_in_pieces(baton: Baton, tmp_path: Path, mark: byte
     assert len((folder / "index.jsonl").read_bytes().splitlines()) == 38
 
 
+def test_a_case_that_is_found_in_a_text_before_the_list_does_no_harm(
+    baton: Baton, tmp_path: Path
+) -> None:
+    whole = msgspec.json.decode(eval_set(20))
+    whole = {"eval_set_id": "set 1", "eval_cases": [1, *whole["eval_cases"]]}
+    (tmp_path / "t.json").write_bytes(msgspec.json.encode(whole))
+    folder = both(baton, "t.json", "-e", "agent_chain")
+    problems = msgspec.json.decode((folder / "evaluation.json").read_bytes())["problems"]
+    assert problems[0].startswith("t.json:1: ")
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) == 20
+
+
 def test_a_document_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_bytes(eval_set(40))
