@@ -82,9 +82,9 @@ def test_the_terminal_shows_the_matrix_that_the_docs_show(baton: Baton, files: l
     assert rows[1][:2] == ["1", "billing"]
     assert rows[1][2:] == ["50", "·", "7", "·", "·", "·", "0.88", "(50/57)", "0.96", "(50/52)"]
     assert rows[-1] == ["none", "·", "·", "·", "5", "·", "·"]
-    spent = next(line for line in outcome.out.splitlines() if line.startswith("in all"))
+    spent = next(line for line in outcome.out.splitlines() if line.startswith("total (per case)"))
     assert spent == (
-        "in all (per case): dispatches 227 (1.14) · tool calls 200 (1) · model calls 400 (2)"
+        "total (per case): dispatches 227 (1.14) · tool calls 200 (1) · model calls 400 (2)"
         " · tokens 20,000 (100) · time 100 s (0.5 s)"
     )
 

@@ -1,4 +1,4 @@
-"""Folders of Baton 0.1 are read, and give the reports that 0.1 made of them."""
+"""Folders of Baton 0.1 are read, and give the same reports as then, apart from wording."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ _ONE = {
 def efficiency_line(sums: EfficiencySums) -> str:
     """Return the totals of all cases, and the means; empty if nothing is known."""
     parts = [f"{_WORDS[name]} {text}" for name, text in counter_texts(sums)]
-    return f"in all (per case): {' · '.join(parts)}" if parts else ""
+    return f"total (per case): {' · '.join(parts)}" if parts else ""
 
 
 def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
