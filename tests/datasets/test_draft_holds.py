@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml
 from tests.conftest import ROOT
 
 import baton
@@ -148,3 +150,16 @@ def test_two_recordings_of_one_id_are_two_cases(tmp_path: Path) -> None:
         ("a#2", "y"),
         ("a#3", "x"),
     ]
+
+
+def test_a_recording_without_a_message_becomes_no_case(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.json"
+    empty.write_bytes(msgspec.json.encode(build.trace(id="e")))
+    full = tmp_path / "full.json"
+    full.write_bytes(msgspec.json.encode(build.trace("hi", run("desk"), id="f")))
+    notes: list[str] = []
+    cases = yaml.safe_load(baton.draft([empty, full], note=notes.append))["cases"]
+    assert [case["id"] for case in cases] == ["f"]
+    assert [text for text in notes if "no case" in text and "empty.json" in text]
+    with pytest.raises(InputError, match="no case: there is no message to an agent in"):
+        baton.draft(empty)

@@ -117,7 +117,13 @@ def draft(
     Raises:
         InputError: files with errors, or without a trace.
     """
-    recorded = _recorded(traces, agents, redact, note)
+    every = _recorded(traces, agents, redact, note)
+    recorded = [trace for trace in every if trace.turns]
+    empty = [trace.source.location or trace.id for trace in every if not trace.turns]
+    if not recorded:
+        raise InputError(f"no case: there is no message to an agent in {', '.join(empty[:5])}")
+    for place in empty:
+        note(f"{place}: no case, because there is no message to an agent")
     for trace in recorded:
         for number, turn in enumerate(trace.turns, 1):
             if turn.input is None:
