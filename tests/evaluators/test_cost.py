@@ -79,6 +79,7 @@ def test_a_model_without_a_price_is_skipped_and_named() -> None:
     found = score(trace(spent(None)))
     assert (found.status, found.value) == ("skipped", None)
     assert "no price for `m`" in found.reason
+    assert "pip install" not in found.reason, "the list of prices is installed"
     assert "`prices:`" in found.reason
 
 

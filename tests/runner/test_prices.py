@@ -195,6 +195,19 @@ def test_genai_prices_knows_what_the_config_does_not_and_asks_no_network(
     assert cost(fill_costs(trace(("openai:gpt-4o", used())), {})) == 12.5
 
 
+@pytest.mark.parametrize(
+    ("model", "dollars"),
+    [
+        ("anthropic.claude-3-haiku-20240307-v1:0", 1.5),
+        ("us.amazon.nova-pro-v1:0", 4.0),
+        ("bedrock:us.amazon.nova-pro-v1:0", 4.0),
+        ("gpt.nothing-v1:0", None),
+    ],
+)
+def test_ids_of_bedrock_need_no_provider(model: str, dollars: float | None) -> None:
+    assert cost(fill_costs(trace((model, used())), {})) == dollars
+
+
 def test_the_config_goes_before_genai_prices() -> None:
     prices = {"gpt-4o": ModelPrice(input=0, output=1)}
     assert cost(fill_costs(trace(("gpt-4o", used())), prices)) == 1

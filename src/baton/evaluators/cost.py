@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from baton.model import AgentRun, Evidence, Score, Trace
+from baton.model.prices import is_listed
 from baton.model.views import dispatch_costs
 from baton.plugins import Alias
 from baton.plugins.origin import install, requirement
@@ -83,7 +84,9 @@ def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
     models = unpriced(trace)
     named = [f"`{model}`" for model in models if model != UNNAMED]
     if named:
-        supply = f"state it under `prices:`, or {install(requirement('prices'))}"
+        supply = "state it under `prices:`"
+        if not is_listed():
+            supply += f", or {install(requirement('prices'))}"
         return Unscored("skipped", f"{at_least}no price for {', '.join(named)}: {supply}")
     if models:
         supply = "record it, or state the `model` of the provider and its price under `prices:`"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from importlib.util import find_spec
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,11 @@ Dollars = Annotated[float, msgspec.Meta(ge=0)]
 _PREFIX = re.compile(r"^(?:[^/]*/|[a-z_-]+:)")
 _TOKENS = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
 _VERSION = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{3}|latest)$")
+
+
+# The ids of Amazon Bedrock begin with a vendor, maybe after a region, and need no provider before
+# them: `us.anthropic.claude-haiku-4-5-20251001-v1:0`, as Strands and Claude on Bedrock record them.
+_BEDROCK = re.compile(r"^(?:[a-z-]+\.)?[a-z0-9]+\.[a-z][\w.-]*(?::\d+)*$")
 
 
 class ModelPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +61,11 @@ def cost_of(
         if name in prices:
             return prices[name].cost(usage)
     return _listed_cost(usage, model, at) if listed else None
+
+
+def is_listed() -> bool:
+    """Return whether genai-prices, with its list of prices, is installed."""
+    return find_spec("genai_prices") is not None
 
 
 def _spellings(model: str) -> list[tuple[str, str | None]]:
@@ -119,5 +130,7 @@ def _listed_names(model: str) -> Iterator[tuple[str, str | None]]:
     for name, provider in _spellings(model):
         if provider is not None:
             yield name, provider
+        if _BEDROCK.match(name):
+            yield name, "aws"
         yield name, None
     yield from ((name, None) for name in _names(model))
