@@ -88,3 +88,8 @@ def test_a_policy_of_guards_is_checked_too(baton: Baton, tmp_path: Path) -> None
     outcome = baton("check", "policy.yaml")
     assert outcome.code == 2
     assert "policy.yaml:3: rules[1].max_fan_oat: unknown key" in outcome.err
+
+
+def test_json_may_start_with_a_comment(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "cases.json").write_text('# ours\n{"cases": [{"id": "a", "input": "x"}]} // end')
+    assert "cases.json: dataset (baton), 1 case" in baton("check", "cases.json").out

@@ -88,6 +88,24 @@ MISTAKES = {
         ["score", RUN, "-d", "case.yaml"],
         "case.yaml: `case`: unknown key; did you mean `cases`?",
     ),
+    "a duplicate key of JSON": (
+        ["score", RUN, "-d", "twice.json"],
+        "twice.json:3: duplicate key `input`",
+    ),
+    "text for a mapping": (
+        ["check", "gate.yaml"],
+        'gate.yaml:3: gate.regression: expected a mapping or null, got "default"; its keys: `base',
+    ),
+    "a policy and a recording the wrong way round": (
+        ["guard", "check", "spans.jsonl", "gate.yaml"],
+        "spans.jsonl: is a recording, not a policy: name the policy first",
+    ),
+    "cases that would be overwritten": (["draft", RUN, "-o", "case.yaml"], "exists already"),
+    "an unknown hook": (["hook", "claud", "push"], "`TOOL` takes claude, not `claud`"),
+    "a filter for recordings": (["score", RUN, "--filter", "x"], "`-k EXPR` selects recordings"),
+    "a baseline as option": (["compare", "--baseline", "x"], "baton compare BASELINE EVALUATION"),
+    "no such evaluation": (["trend", "nowhere"], "nowhere: no evaluation: there is no such folder"),
+    "a config that is not there": (["watch", "nothing.yaml"], "nothing.yaml: no such file or"),
     "links in a circle": (["score", "circle"], "circle: no such file or folder"),
     "links in a circle as dataset": (["score", RUN, "-d", "circle"], "no such file or folder"),
     "a server without http": (
@@ -135,6 +153,10 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "runs.zip").write_bytes(b"PK\x03\x04" + bytes(60))
     (tmp_path / "short.json").write_text('{\n "cases": [\n  {"id": "a",\n   "inp')
     (tmp_path / "nan.json").write_text('{\n "cases": [\n  {"id": "a", "input": NaN}]}')
+    (tmp_path / "twice.json").write_text(
+        '{"cases": [\n {"id": "a",\n "input": "x", "input": "y"}]}'
+    )
+    (tmp_path / "gate.yaml").write_text("dataset: x\ngate:\n  regression: default\n")
     (tmp_path / "case.yaml").write_text("case:\n- {id: a, input: Hi.}\n")
     (tmp_path / "circle").symlink_to("elcric")
     (tmp_path / "elcric").symlink_to("circle")

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from baton.evaluators import DispatchScope
 from baton.model import (
+    DEFINED,
     AgentCard,
     Content,
     Dispatch,
@@ -101,6 +102,10 @@ def test_definitions_that_misspell_the_receiver_are_named() -> None:
     found = score(trace(["Read"], call("Read"), source="offered", agents=agents))
     assert found.status == "skipped"
     assert found.reason.endswith("the definitions have `cheker`, and no `checker`")
+    agents["checker"] = AgentCard()  # from the recording
+    actual = trace(["Read"], call("Read"), source="offered", agents=agents)
+    actual.attributes[DEFINED] = ["cheker", "writer"]
+    assert score(actual).reason == found.reason
 
 
 def test_what_was_offered_proves_only_calls_of_tools_that_do_not_exist() -> None:

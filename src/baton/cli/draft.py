@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
-from baton.model import Form, InputError
+from baton.model import Form, InputError, Problem
 from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.session.convert import (
@@ -42,8 +42,8 @@ def draft_command(
         Make a case of this dispatch instead of whole traces: its id, or TRACE/ID if several traces
         have it. May be given several times.
     output
-        Write the cases to this file, in place of printing them. With dispatches also a folder
-        (`cases/`), which gets a file for each.
+        Write the cases to this file, which must not exist yet, in place of printing them. With
+        dispatches also a folder (`cases/`), which gets a file for each.
     form
         How cases of dispatches are played: the sender chooses again (decision), the receiver gets
         the same prompt (child), or the sender continues from the result (integration).
@@ -62,6 +62,9 @@ def draft_command(
             raise InputError(f"{option(name)} needs {option('dispatch')}: it is for dispatches")
         if output is not None:
             refuse_overwriting([output], traces)
+            if output.is_file():  # people edit what was drafted
+                message = "exists already: name another file, or print the cases with `>`"
+                raise InputError(Problem(file=str(output), message=message))
         text = draft(traces, agents=agents, redact=redact, note=note)
         return _written(text, output)
     cases = draft_dispatches(

@@ -98,6 +98,7 @@ _OTHER_OPTIONS = {
     "--output": "`--html FILE`, `--junit FILE` and the like write reports",
     "-o": "`--html FILE`, `--junit FILE` and the like write reports",
     "--baseline": "`baton compare` compares with a baseline; `gate:` in a config decides by one",
+    "--filter": "`-k EXPR` selects recordings and cases",
     "--threshold": "thresholds are options of evaluators, in a config",
     "--model": "`--judge PROVIDER:NAME` is the model of judges; agents have their own",
 }
@@ -117,6 +118,8 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
         word = error.token.keyword or error.token.value
         names = (name for argument in error.argument_collection for name in argument.names)
         known = [name for name in names if name.startswith("-")]
+        if error.command_chain == ("compare",) and word == "--baseline":
+            return f"no option `{word}`; name the baseline: baton compare BASELINE EVALUATION"
         if error.command_chain in (("eval",), ("score",)) and word in _OTHER_OPTIONS:
             return f"no option `{word}`; {_OTHER_OPTIONS[word]}"
         return f"no option `{word}`; {suggestion(word, known)}"
@@ -158,7 +161,7 @@ def _choices(argument: Argument) -> str:
     if literal is None:
         return ""
     *others, last = (str(choice) for choice in get_args(literal))
-    return f"{', '.join(others)} or {last}"
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def exit_code_of(unreadable: Sequence[str]) -> int:

@@ -282,15 +282,20 @@ _LEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t\r\n]|//[^\n]*+|\#[^\n]*+|/\*.*?
 """What may come before the first bracket of JSON: blanks and comments."""
 
 
+def starts_as_json(data: bytes) -> bool:
+    """Return whether a text opens an object or a list, perhaps after comments."""
+    lead = _LEAD.match(data)
+    start = lead.end() if lead else 0
+    return data[start : start + 1] in (b"{", b"[")
+
+
 def read_data(file: str, data: bytes, about: About) -> FileCases | None:
     """Read and check the content of a file that is not JSON lines; ``file`` is only its name.
 
     Raises:
         InputError: lists every problem.
     """
-    lead = _LEAD.match(data)
-    start = lead.end() if lead else 0
-    if data[start : start + 1] in (b"{", b"["):
+    if starts_as_json(data):
         try:
             return _read_json(file, data, about)
         except InputError:
@@ -347,10 +352,12 @@ def _read_json(file: str, data: bytes, about: About) -> FileCases | None:
     whole = Document(file, data, "json")
     eval_set = whole.eval_set()
     if eval_set is not None:
+        whole.refuse_duplicate_keys()
         rest, raws = eval_set
         head = _head(whole, "evalset", rest)
         return _checked(file, "evalset", about, len(raws), raw_documents(file, data, raws), head)
     top = whole.shallow()
+    whole.refuse_duplicate_keys()
     if isinstance(top, dict):
         recognised = dialect_of_mapping(top)
         if recognised is None:

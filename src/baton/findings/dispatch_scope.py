@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
+from baton.model import DEFINED, AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known, nearest
 from baton.model.views import run_names
 
 from .dispatch_target_known import says_unknown
@@ -197,8 +197,10 @@ def _supply(trace: Trace, dispatch: Dispatch) -> str:
     at_work = {run.agent for each in trace.turns for run in each.runs}
     # The same threshold as for misspelt targets: `resercher` in the definitions and `researcher` in
     # the trace. Names of agents that ran are left out, because they are spelt correctly.
-    close = nearest(dispatch.to_agent, trace.agents.keys() - at_work, 1, cutoff=0.8)
-    if close and dispatch.to_agent not in trace.agents:
+    named = trace.attributes.get(DEFINED)
+    definitions = set(named) if isinstance(named, list) and named else trace.agents.keys()
+    close = nearest(dispatch.to_agent, definitions - at_work, 1, cutoff=0.8)
+    if close and dispatch.to_agent not in definitions:
         return f"the definitions have `{close[0]}`, and no `{dispatch.to_agent}`"
     return _SUPPLY
 

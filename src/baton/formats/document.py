@@ -87,6 +87,8 @@ _EVAL_SET = msgspec.json.Decoder(_EvalSet)
 _UNPARSED: Any = object()
 # The largest float has 309 digits.
 _DIGITS = 300
+# Larger files are written by programs, and encoders write no duplicate keys.
+_BY_HAND = 1 << 18
 
 
 class Document:
@@ -166,6 +168,30 @@ class Document:
         return {name: raw for name, raw in rest.items() if raw is not msgspec.UNSET}, (
             head.eval_cases
         )
+
+    def refuse_duplicate_keys(self) -> None:
+        """Raise InputError if an object has a key twice: parsers of JSON keep only the last one.
+
+        Only for files that may be written by hand; this takes as long as parsing the file again.
+        """
+        if len(self.data) > _BY_HAND:
+            return
+        try:
+            json.loads(self.data, object_pairs_hook=_with_single_keys)
+        except _DuplicateKeyError as found:
+            problem = self.problem(f"duplicate key `{str(found)[:200]}`")
+        except (ValueError, RecursionError):  # reported when the file is decoded
+            return
+        else:
+            return
+        from .yaml import load_yaml  # knows lines, and is only needed for this error
+
+        try:
+            load_yaml(self.text, self.file)
+        except InputError as error:
+            if error.problems[0].message.startswith("duplicate key"):
+                raise
+        raise InputError(problem)
 
     def problem(self, message: str, line: int | None = None, path: Path = ()) -> Problem:
         """Return a problem of this document."""
@@ -279,6 +305,18 @@ class Document:
             raise InputError(self.problem(message, line)) from error
         except ValueError as worse:
             raise InputError(self.problem(f"not JSON: {worse}")) from error
+
+
+class _DuplicateKeyError(Exception):
+    """An object has a key twice."""
+
+
+def _with_single_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _DuplicateKeyError(next(name for name in names if names.count(name) > 1))
+    return made
 
 
 def _whole_texts(value: Any) -> Any:

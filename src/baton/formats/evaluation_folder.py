@@ -482,7 +482,8 @@ def read_header(folder: Path, type_: type[H]) -> H:
         with open_regular(file) as stream:
             header = msgspec.json.decode(stream.read(), type=type_)
     except (FileNotFoundError, NotADirectoryError):
-        message = f"no evaluation: a folder of one has an {HEADER}"
+        why = f"a folder with one has an {HEADER}" if folder.exists() else "there is no such folder"
+        message = f"no evaluation: {why}"
         raise InputError(Problem(file=str(folder), message=message)) from None
     except msgspec.ValidationError as error:
         raise InputError(Problem(file=str(file), message=str(error))) from None

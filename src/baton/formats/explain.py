@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -77,7 +78,7 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
             names = " or ".join(_name(option) for option in info.types)
             message = f"expected {names}, got {_describe(value)}"
-            return [Fault(path, message + _in_a_list(value, info))]
+            return [Fault(path, message + _in_a_list(value, info) + _with_keys(info.types))]
         case inspect.StructType() if isinstance(value, dict):
             return _explain_struct(value, info, path)
         case inspect.DictType() if isinstance(value, dict):
@@ -100,7 +101,9 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
         ]
     is_number = isinstance(value, int | float) and isinstance(info, inspect.StrType)
     quotes = "; write it in quotes" if is_number else ""
-    return [Fault(path, f"expected {_name(info)}, got {_describe(value)}{quotes}")]
+    return [
+        Fault(path, f"expected {_name(info)}, got {_describe(value)}{quotes}{_with_keys([info])}")
+    ]
 
 
 def _meant(word: str, known: list[str]) -> str:
@@ -125,6 +128,16 @@ def _in_a_list(value: Any, info: inspect.UnionType) -> str:
     return f"; write `[{value}]`" if plain and takes_texts else ""
 
 
+def _with_keys(infos: Iterable[inspect.Type]) -> str:
+    """Name the keys of a mapping of Baton's own; those of other tools' files are too many."""
+    structs = [info for info in infos if isinstance(info, inspect.StructType)]
+    if len(structs) != 1 or not structs[0].forbid_unknown_fields:
+        return ""
+    names = [f"`{field.encode_name}`" for field in structs[0].fields]
+    return f"; its keys: {', '.join(names)}" if len(names) <= _MANY_KEYS else ""
+
+
+_MANY_KEYS = 8
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]{0,39}")
 _OTHER_WORDS = {
     "message": "input",

@@ -90,7 +90,8 @@ def _target(words: Sequence[str], trust: Trust, own_code: bool, instead: str) ->
     path = Path(first)
     if path.suffix in _CONFIG_SUFFIXES and not path.exists() and path.parent.is_dir():
         there = [each.name for each in path.parent.iterdir() if each.suffix in _CONFIG_SUFFIXES]
-        if near := nearest(path.name, there, 1):
+        # The suffix alone makes names similar: `nowhere.yaml`, `keep.yaml`.
+        if near := nearest(path.name, there, 1, 0.75):
             meant = f"no such file; did you mean `{path.with_name(near[0])}`?"
             raise InputError(Problem(file=first, message=meant))
     if path.suffix in _CONFIG_SUFFIXES:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from baton.config import Config, load_config
+from baton.datasets.files import starts_as_json
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.spelling import snake
 from baton.model import InputError, Problem, nearest
@@ -199,7 +200,7 @@ def cases_in(file: Path) -> Literal["only", "also"] | None:
 
 def _top_keys(file: Path, data: bytes) -> set[str]:
     """Return the keys of the object a file holds, or of the first in its list or lines."""
-    json = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"{", b"[")
+    json = starts_as_json(data)
     lines = data.split(b"\n", 1)
     try:
         value = Document(str(file), data, "json" if json else "yaml").value()

@@ -13,6 +13,7 @@ from baton.guard.suggest import suggest
 from baton.model import InputError, Problem, Trace
 from baton.plugins.user_code import load_module
 
+from .file_kinds import given_as
 from .prepare import Note, PathLike, log_note
 from .show import traces_to_show
 
@@ -90,7 +91,13 @@ def run_functions(module: str | None) -> None:
 
 
 def _policy(policy: Policy | PathLike) -> Policy:
-    return policy if isinstance(policy, Policy) else load_policy(Path(policy))
+    if isinstance(policy, Policy):
+        return policy
+    file = Path(policy)
+    problems = given_as([file], "traces", "is a recording, not a policy: name the policy first")
+    if problems:
+        raise InputError(problems)
+    return load_policy(file)
 
 
 def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:
