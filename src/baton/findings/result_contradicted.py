@@ -29,6 +29,7 @@ from .finding import (
     changes_something,
     sender_of,
 )
+from .misquoted import has_code, misquoted
 from .quantities import days_in_full, measure_key
 from .values import (
     Value,
@@ -183,6 +184,11 @@ class _Known(NamedTuple):
     values: list[Value]
     others: list[Value]
     words: frozenset[str]
+    texts: list[str]
+
+    def is_known(self, code: str) -> bool:
+        """Return whether any text has a code, in any spelling: `TAB-114`, `tab 114`."""
+        return any(has_code(code, text) for text in self.texts)
 
 
 def result_contradicted(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
@@ -339,7 +345,7 @@ def _known_now(result: str, values: list[Value], said: list[str]) -> _Known:
     charge_reading(said, times=4)  # as a whole, and split into clauses for their values
     others = [value for text in said[1:] for value in values_of(text)]
     words = frozenset(key for key in reading.keys if key.startswith("w:"))
-    return _Known(result, reading, values, others, words)
+    return _Known(result, reading, values, others, words, said)
 
 
 def _told(known: _Known, texts: list[str]) -> _Known:
@@ -350,6 +356,7 @@ def _told(known: _Known, texts: list[str]) -> _Known:
         said=known.said.with_all_of(more),
         others=known.others + [value for text in texts for value in values_of(text)],
         words=known.words | {key for key in more.keys if key.startswith("w:")},
+        texts=[*known.texts, *texts],
     )
 
 
@@ -369,6 +376,10 @@ def _against(
             continue
         if _is_set_apart(value):
             continue
+        code = misquoted(value, piece.text, mine, against.values, against.is_known)
+        if code is not None and not is_call and not _follows(value, mine, against):
+            yield _finding(dispatch, piece, code, value, "contradicted")
+            continue
         swapped = _swapped(value, lost, against)
         if swapped is not None and not _keeps_to(value, swapped):
             yield _finding(dispatch, piece, swapped, value, "contradicted")
@@ -387,6 +398,7 @@ def _against(
             continue
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
+        meant = meant or (None if is_call else _only_moment(value, lost, mine, against))
         if meant is None or _keeps_to(value, meant) or _is_same_end(value, meant):
             continue
         yield _finding(dispatch, piece, meant, value, "contradicted")
@@ -524,7 +536,10 @@ def _meant(
         ]
         if any(_is_months_later(value, v, against) for v in moved):
             return None
-        if moved and len(new) <= _NEW_WORDS_OF_SLIP and not _is_of_another(value, against):
+        # "I remind you on 14 February" of what expires on 14 March.
+        if moved and _is_of_another(value, against):
+            return None
+        if moved and len(new) <= _NEW_WORDS_OF_SLIP:
             return moved[0]
     if _speaks_otherwise(value.clause, against.result):
         return None
@@ -554,6 +569,55 @@ def _meant(
     if best[0] == 0 or (len(shared) > 1 and shared[1][0] == best[0]):
         return None
     return alike[best[1]]
+
+
+# "You arrive at 6 pm", "we remind you at 9:15", "I'd rather go on 3 June": another moment.
+_ANOTHER_MOMENT = re.compile(
+    r"""\b(?:remind\w*|earlier|later|last|next|previous\w*|former\w*|usual\w*|normal\w*|before|after
+        |suggest\w*|recommend\w*|propos\w*|instead|again|rather|would|could|should|might|plan\w*
+        |you\ (?:arrive|come|leave|land|start|get)|vor|nach|eher|früher|später|avant|après|antes
+        |después|prima|dopo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _only_moment(
+    value: Value, lost: list[Value], mine: list[Value], against: _Known
+) -> Value | None:
+    """Return the only time or date of a result, if an answer has one other, similar one instead.
+
+    4:50 pm for 16:30, 27 January for 27 February: half of it is the same, and it occurs nowhere.
+    """
+    if value.kind not in ("time", "date"):
+        return None
+    others = [v for v in lost if v.kind == value.kind]
+    alike = {v.fact.keys for v in against.values if v.kind == value.kind}
+    if len(alike) != 1 or len({v.fact.keys for v in mine if v.kind == value.kind}) != 1:
+        return None
+    # "Doors open at 19:00" for "20:00": many times are full or half hours.
+    new = 0 if _is_round(value) else _NEW_WORDS_OF_MOMENT
+    if not others or len(value.words - against.words) > new:
+        return None
+    (other, *_) = others
+    if value.kind == "date" and (
+        not days_of(value) & days_of(other) or _is_months_later(value, other, against)
+    ):
+        return None
+    if value.kind == "time" and not is_slip(value, other):
+        return None
+    clause = value.clause
+    if _COMING.search(clause) or _ABOUT.search(clause) or _SUPPOSES.match(clause):
+        return None
+    if _ANOTHER_MOMENT.search(clause) or _zone(other) != _zone(value):
+        return None
+    return None if _follows(value, mine, against) else other
+
+
+_NEW_WORDS_OF_MOMENT = 1
+
+
+def _is_round(value: Value) -> bool:
+    return value.kind == "time" and all(moment % 30 == 0 for moment in _moments(value.fact))
 
 
 def _is_within(value: Value, bound: Value) -> bool:
