@@ -125,7 +125,9 @@ def test_functions_of_python_take_addresses(tmp_path: Path, storage: Storage) ->
         storage.files[f"/team/one/{name}"] = (made / name).read_bytes()
     address = f"{storage.address}/team/one"
     assert [row.case_id for row in library.report(address).rows()] == ["c000", "c001"]
-    assert library.compare(address, made).outcome == "same"
+    compared = library.compare(address, made)
+    assert compared.itself
+    assert compared.outcome == "error"
     assert len(find_issues([address]).issues) == 1
     assert [point.value for point in trend([address, made])] == [0.5, 0.5]
     again = library.score(address, tmp_path / "cases.yaml", ["agent_chain"])

@@ -126,7 +126,7 @@ def test_an_address_is_a_server_and_one_that_refuses_makes_every_case_an_error(
     [
         (["nowhere"], "nowhere: is neither a config"),
         (["apps"], "apps: is neither a config"),
-        (["localhost:8000", "cases.yaml"], "is neither a config"),
+        (["localhost:8000", "cases.yaml"], "did you mean the address http://localhost:8000?"),
         (["cases.yaml"], "cases.yaml"),
         (["gone.yaml"], "gone.yaml: no such file"),
         (["shop_agent.py:reply"], "name a dataset"),
