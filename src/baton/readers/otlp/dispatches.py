@@ -45,6 +45,9 @@ The number of edges grows with the square of the number of runs.
 _MOST_ALIKE = 50
 """The maximum number of calls with one prompt that are looked at for one run."""
 
+_RESULTS = ("gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output")
+"""Attributes with the result of a tool."""
+
 ActionsByRun = dict[int, list[Action]]
 """The actions of each run, by the ``id()`` of its spans."""
 
@@ -335,7 +338,8 @@ class _Linker:
         elif ended is not None or action.answer is not None:
             # An empty answer counts: what the agent said before it did not reach the caller.
             result = action.result
-            if own is not None and (result is None or _same_text(result, own.output)):
+            missing = result is None and not _returned_nothing(action)
+            if own is not None and (missing or _same_text(result, own.output)):
                 result = own.output
             if own is not None and own.status == "failed":
                 self._builder.answer(dispatch, "failed", ended, result=result, error=own.error)
@@ -858,6 +862,15 @@ def _waits(run: RunSpans, action: Action) -> bool:
     if node is None or action.tool is None or action.tool.sure:
         return False
     return any(other is not node and other.started >= node.ended for other in run.owned)
+
+
+def _returned_nothing(action: Action) -> bool:
+    """Return whether the span of a tool states an empty result.
+
+    A tool can keep what its agent said, for example in the state of the program.
+    """
+    attributes = action.node.span.attributes if action.node is not None else {}
+    return any(attributes.get(name) == "" for name in _RESULTS)
 
 
 def _meant(action: Action, run: RunSpans) -> bool:
