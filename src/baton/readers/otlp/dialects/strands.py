@@ -18,12 +18,13 @@ _INTERRUPT = "interrupt"
 # A graph gives each node the answers of earlier nodes as parts of its message: "Inputs from
 # previous nodes:", "From market:", "  - Agent: 58000 people live there.". A node and its agent can
 # have different names.
-_INPUTS = "\nInputs from previous nodes:\n"
+# OpenInference's processor puts a space between the parts, and Baton a line break.
+_INPUTS = re.compile(r"\nInputs from previous nodes: ?\n")
 _TASK = "Original Task:"
-_FROM = re.compile(r"(?:^|\n)From ([^\n]+):\n(?=  - )")
-_ANSWER = re.compile(r"\n*  - [^\n:]+: \s*")
+_FROM = re.compile(r"(?:^|\n)From ([^\n]+?):[ \n](?=  - )")
+_ANSWER = re.compile(r"\s*  - [^\n:]+: \s*")
 _LINE_END = re.compile(r"[^\S\n]*(?:\n|\Z)")
-_NEXT = re.compile(r"\n(?:From [^\n]+:\n)?  - [^\n:]+: ")
+_NEXT = re.compile(r"\n(?:From [^\n]+:[ \n])?  - [^\n:]+: ")
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
@@ -76,9 +77,11 @@ def _answers_before(
     asked = says.asked()
     if asked is None or not asked.text:
         return None
-    _, inputs, told = _after_task(asked.text, graph).partition(_INPUTS)
-    if not inputs:
+    told = _after_task(asked.text, graph)
+    inputs = _INPUTS.search(told)
+    if inputs is None:
         return {} if graph is not None else None
+    told = told[inputs.end() :]
     found: dict[str, list[str]] = {}
     at = 0
     while (title := _FROM.search(told, at)) is not None:
