@@ -200,9 +200,7 @@ def _answered(trace: Trace, dispatch: Dispatch, runs: Sequence[AgentRun], name: 
 def _arrived(
     trace: Trace, turn: Turn, dispatch: Dispatch, runs: Sequence[AgentRun], name: str
 ) -> Answer:
-    for place, run in enumerate(runs):
-        if any(later.agent == run.agent for later in runs[place + 1 :]):
-            continue  # it failed and was run again
+    for run in runs:
         if run.status in ("failed", "cancelled"):
             how = "failed" if run.status == "failed" else "was stopped"
             why = f": {in_short(run.error)}" if run.error else ""

@@ -439,3 +439,41 @@ def test_a_call_without_a_span_is_a_delegate_if_an_agent_beside_was_given_its_ar
     assert edges(turn) == [("lead", "guide", "delegate")]
     assert only(turn).result == Content(text="ok")
     assert edges(played("Something else.")) == []
+
+
+def test_a_call_that_nothing_carried_out_started_no_agent() -> None:
+    asked = [call("delegate_work_to_coworker", "c1", coworker="booker", task="Reserve table 7")]
+    turn = read(agent("planner", model(calls=asked), model("Done.")))
+    assert chain(turn) == ["planner"]
+    assert (only(turn).to_agent, only(turn).runs) == ("booker", [])
+    assert "runs" in only(turn).unknown
+
+
+def test_an_agent_that_raised_and_is_run_again_has_one_run() -> None:
+    def tried(again: str, error: str | None) -> Turn:
+        first = agent("critic", model(hears="Check it."), error="timeout")
+        return read(workflow("w", first, agent("critic", model("Fine.", hears=again), error=error)))
+
+    turn = tried("Check it.", None)
+    assert [(run.agent, run.status) for run in turn.runs] == [("critic", "completed")]
+    assert turn.dispatches == []
+    assert [run.status for run in tried("Check it.", "timeout").runs] == ["failed"]
+    assert [run.status for run in tried("Check that.", None).runs] == ["failed", "completed"]
+
+
+def test_a_generator_that_is_read_after_its_span_is_no_empty_answer() -> None:
+    asked = {"member_id": "researcher", "task": "Population of Porto?"}
+    given = (
+        "status='success' result=<generator object f at 0x1> error=None updated_session_state=None"
+    )
+    made = using(
+        piece("delegate_task_to_member.tool"),
+        "opentelemetry.instrumentation.agno",
+        **{
+            "traceloop.span.kind": "tool",
+            "gen_ai.tool.name": "delegate_task_to_member",
+            "traceloop.entity.input": msgspec.json.encode(asked).decode(),
+            "traceloop.entity.output": given,
+        },
+    )
+    assert "result" in only(read(made)).unknown

@@ -305,7 +305,11 @@ class _Linker:
             elif dispatch.context:
                 dispatch.prompt, dispatch.context = Content(data=dispatch.context), {}
         if child is None and dispatch.status != "refused":
-            self._builder.unseen_run(self._turn, dispatch)
+            if action.node is None and action.answer is None:
+                # A model wrote it, and nothing shows that it was carried out.
+                dispatch.unknown.append("runs")
+            else:
+                self._builder.unseen_run(self._turn, dispatch)
         if dispatch.status not in ("unanswered", "unknown", "waiting"):
             self._got_back(run, dispatch)
         for node in (*action.earlier, *((action.node,) if action.node is not None else ())):
@@ -500,8 +504,6 @@ class _Linker:
 
     def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
         """Record why a run follows others: a hand-over, a return, or the program's next step."""
-        if len(before) == 1 and self._tried_again(place, before[0], run):
-            return
         if len(before) == 1 and self._handed_over_unnamed(before[0], run):
             return
         self._joins += len(before) if len(before) > 1 else 0
@@ -535,23 +537,6 @@ class _Linker:
             dispatch.basis = "structure" if passing_on else "order"
             if other is stated:
                 dispatch.basis = "stated"
-
-    def _tried_again(self, place: _Place, before: RunSpans, run: RunSpans) -> bool:
-        """Treat a run that repeats a failed one as started by whatever started that one.
-
-        With a `RetryPolicy`, LangGraph runs a node again if its agent raised. No work was passed.
-        """
-        if before.run.status != "failed" or not run.run.inside:
-            return False
-        names = [(each.agent, each.run.node, each.run.inside) for each in (before, run)]
-        if names[0] != names[1] or not _same_text(before.run.input, run.run.input):
-            return False
-        for dispatch in self._turn.dispatches:
-            if dispatch.id in before.run.started_by:
-                self._builder.start(dispatch, run.run)
-        if before.run.id in place.arrived:
-            place.arrived[run.run.id] = place.arrived[before.run.id]
-        return True
 
     def _handed_over_unnamed(self, before: RunSpans, run: RunSpans) -> bool:
         """Treat a run's last call as a hand-over if nothing ran it or if it names the next run."""

@@ -252,6 +252,15 @@ def unread(span: Span, says: PlainSpan) -> str | None:
     return None
 
 
+def _failed(draft: RunSpans) -> AgentSpan | None:
+    """Return the reading of an agent that failed, and was not run again with success."""
+    again = max((node.started for node in draft.nodes if not node.says.failed), default=0.0)
+    for node in draft.nodes:
+        if type(node.says) is AgentSpan and node.says.failed and node.ended > again:
+            return node.says
+    return None
+
+
 def _describe(draft: RunSpans, opens: bool) -> None:
     """Fill in the fields of a run other than its steps: input, output, times, tokens, status."""
     run, agents, models = draft.run, draft.agents, draft.models
@@ -287,7 +296,7 @@ def _describe(draft: RunSpans, opens: bool) -> None:
     if offered:  # most requests of a run offer the same tools
         alike = offered.count(offered[0]) == len(offered)
         run.tools_offered = list(dict.fromkeys(offered[0] if alike else chain(*offered)))
-    failed = next((agent for agent in agents if agent.failed), None)
+    failed = _failed(draft)
     if failed is not None:
         run.status, run.error = "failed", failed.error
     elif (error := _broke_off(draft)) is not None:

@@ -146,8 +146,8 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
 
     ``mode`` and ``target``: how the call passes work on, and to which agent; ``sure`` if an
     attribute states the mode. ``target_kind``: the kind of the target. ``launched``: the call only
-    started the target. ``allowed``: the tools that the call lets its agent use. ``request``: the
-    model request that wrote the call.
+    started the target. ``early``: the span ended before there was a result. ``allowed``: the tools
+    that the call lets its agent use. ``request``: the model request that wrote the call.
     """
 
     name: str | None = None
@@ -157,6 +157,7 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
     result: Content | None = None
     refused_by: Literal["policy", "user"] | None = None
     launched: bool = False
+    early: bool = False
     mode: Mode | None = None
     target: str | None = None
     sure: bool = False

@@ -8,7 +8,7 @@ from math import inf
 
 import msgspec
 
-from baton.model import AgentRun, Turn
+from baton.model import AgentRun, Content, Turn
 from baton.readers.builder import MAIN
 
 from .readings import (
@@ -485,10 +485,14 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
 
     AutoGen and ADK invoke an agent again for each round of its work. A program also invokes an
     agent again if it waited for a person to allow a call (it stopped at a call), and Claude Code
-    does so after background agents have answered.
+    does so after background agents have answered. If an agent raises, a program can run it again
+    with the same input: LangGraph with a `RetryPolicy`, and CrewAI by default.
     """
     if before.agent != run.agent:
         return False
+    if _failed(before):
+        asked = _asked(before)
+        return asked is not None and asked == _asked(run)
     goes_on = before.first.says.framework in _ROUNDS or any(
         type(says := node.says) is AgentSpan and (says.late or says.resumes) for node in run.nodes
     )
@@ -504,6 +508,20 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
         or (type(node.says) is ToolSpan and node.says.mode == "transfer")
         for node in before.owned
     )
+
+
+def _failed(run: RunSpans) -> bool:
+    return bool(run.nodes) and run.nodes[-1].says.failed
+
+
+def _asked(run: RunSpans) -> Content | None:
+    """Return what a run was asked, before it is in the record."""
+    says = run.first.says
+    given = says.input or says.asked() if type(says) is AgentSpan else None
+    if given is not None:
+        return given
+    model = next((n.says for n in run.owned if type(n.says) is ModelSpan), None)
+    return model.asked() if model is not None else None
 
 
 def in_start_order(turn: Turn) -> list[AgentRun]:

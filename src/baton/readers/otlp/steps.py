@@ -536,6 +536,7 @@ def _settle(action: Action) -> None:
         step.unknown = ["arguments"]
     # Claude Code's export has results of some tools only.
     told = tool is not None and tool.arguments is not None and tool.framework != _CLAUDE_CODE
+    told = told and tool is not None and not tool.early
     unread = tool is None or (tool.result is None and not (told and _is_open(action.node)))
     if step.result is None and unread and not failed and step.status == "ok":
         step.unknown.append("result")

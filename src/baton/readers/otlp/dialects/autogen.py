@@ -54,8 +54,14 @@ _AGENT_CLASS = "ChatAgentContainer"
 _ASKED = "{}"
 # An actor that AutoGen adds to end a graph. It makes no request and sends a fixed text.
 _STOPS = "DiGraphStopAgent"
-# Events about the work of an agent: a question to the user, what its memory found, who speaks next.
-_NOT_SAID = ("UserInputRequestedEvent", "MemoryQueryEvent", "SelectSpeakerEvent")
+# Events about the work of an agent: a question to the user, what its memory found, who speaks next,
+# and pieces of an answer, which follows as a whole.
+_NOT_SAID = (
+    "UserInputRequestedEvent",
+    "MemoryQueryEvent",
+    "SelectSpeakerEvent",
+    "ModelClientStreamingChunkEvent",
+)
 # The description AutoGen gives the tools it makes for hand-offs. Their names can be chosen freely.
 _HANDOFF_TOOL = re.compile(r"Handoff to (.+)\.")
 # AutoGen's default message of a hand-off. If it counted as a prompt, a judge would find that the

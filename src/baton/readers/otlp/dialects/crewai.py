@@ -32,8 +32,13 @@ _KICKOFF = ".kickoff"
 # What its instrumentation wraps: one method for a task, which represents the agent of the task, and
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
-# CrewAI gives errors to the model as text and continues. The second one reports wrong arguments.
-_REFUSED = ("Error executing tool", "I encountered an error while trying to use the tool.")
+# CrewAI gives errors to the model as text and continues. The second one reports wrong arguments,
+# the third one that a coworker raised.
+_REFUSED = (
+    "Error executing tool",
+    "I encountered an error while trying to use the tool.",
+    "Error executing task with agent '",
+)
 _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
 

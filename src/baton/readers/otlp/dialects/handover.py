@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from baton.model import Content
+from baton.readers.otlp.messages import last_of, read_messages
 from baton.readers.otlp.readings import Mode, ToolSpan
 from baton.readers.otlp.values import content, first, plain_name, text
 from baton.readers.tool_definitions import TARGET_ARGUMENTS
@@ -144,7 +145,7 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
         texts = [name for name, value in rest.items() if text(value)]
         key = texts[0] if len(texts) == 1 else None
     if key is None and len(rest) == 1:
-        return content(next(iter(rest.values()))), None, {}
+        return _only(next(iter(rest.values()))), None, {}
     if key is None:
         return None, None, rest
     prompt = Content(text=rest.pop(key))
@@ -153,3 +154,11 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     if isinstance(context, dict) and set(rest) == {"context"}:
         rest = context
     return prompt, description, {key: value for key, value in rest.items() if value is not None}
+
+
+def _only(value: Any) -> Content | None:
+    """Return the only argument as a prompt; from a list of messages, the last one of the user."""
+    listed = value if isinstance(value, list) else []
+    if listed and all(isinstance(one, dict) and "role" in one for one in listed):
+        return last_of(read_messages(listed), "user") or content(value)
+    return content(value)

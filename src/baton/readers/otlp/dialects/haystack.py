@@ -124,7 +124,10 @@ def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
     if says.failed:
         says.error = text(made.get("error")) if isinstance(made, Mapping) else None
     else:
-        says.result = content(made)
+        last = made.get("last_message") if isinstance(made, Mapping) else None
+        # An agent returns its whole state. The model is told its last message.
+        said = read_messages(last, "assistant") if isinstance(last, Mapping) else []
+        says.result = said[-1].content if said else content(made)
     hand_over(says, None, {})
     return says
 
