@@ -72,7 +72,9 @@ def test_cases_of_batons_format_are_for_adk_if_its_agents_are_named_beside_them(
     cases.parent.mkdir()
     cases.write_text(CASES)
     assert "internal-tool" not in {found.rule for found in check(cases)}
-    assert {found.rule for found in check(cases, folder)} == {"internal-tool", "thinking"}
+    rules = {found.rule for found in check(cases, folder)}
+    assert rules == {"internal-tool", "thinking"}
+    assert {found.rule for found in check(cases, folder / "agent.py")} == rules
 
 
 def test_agents_that_a_config_and_the_command_line_name_are_one_app(

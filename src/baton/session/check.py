@@ -78,7 +78,8 @@ def check(
     tell = on_file or (lambda _: None)
     problems: list[Problem] = []
     seen: dict[Kind, list[Path]] = {}
-    paths = [Path(path) for path in local_sources(each_once(some, note), note)]
+    named = [_app_of(Path(path)) for path in local_sources(each_once(some, note), note)]
+    paths = list(dict.fromkeys(named))
     for path in paths:
         if path.is_dir():
             problems += _check_folder(path, seen, tell, note)
@@ -89,6 +90,11 @@ def check(
             problems += error.problems
     scope = _scope_of(seen, [path for path in paths if path.is_dir()])
     return Checked(problems, lint(scope, ignore))
+
+
+def _app_of(path: Path) -> Path:
+    """Return the folder of ADK agents for a file in it, which `adk eval` takes as well."""
+    return path.parent if path.suffix == ".py" and is_app(path.parent) else path
 
 
 def _check_folder(
