@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import msgspec
 
+from .errors import counted
 from .trace import AgentCard, Record, Trace
 
 
@@ -237,7 +238,9 @@ def _texts(before: Sequence[ChangedText], after: Sequence[ChangedText]) -> Itera
 
 
 def _dataset(of: Provenance) -> str | None:
-    return None if of.dataset is None else f"{of.dataset.hash} ({of.dataset.cases} cases)"
+    if of.dataset is None:
+        return None
+    return f"{of.dataset.hash} ({counted(of.dataset.cases, 'case')})"
 
 
 def _git(of: Provenance) -> str | None:
