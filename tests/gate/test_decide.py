@@ -240,6 +240,13 @@ def test_failures_that_were_there_before_are_no_regression_and_still_fail(tmp_pa
     assert compared(tmp_path, rows, rows, allow_failures=True).on_cases
 
 
+def test_a_baseline_in_which_nothing_passed_is_reported(tmp_path: Path) -> None:
+    rows = [row(f"c{n}", "failed") for n in range(4)]
+    flaw, *_ = compared(tmp_path, rows, rows, allow_failures=True).results
+    assert flaw.status == "unclear"
+    assert "the baseline failed: 4 of 4 cases did not always pass" in flaw.reason
+
+
 def test_without_a_baseline_yet_single_failures_decide(tmp_path: Path) -> None:
     asked = {"baseline": "mian", "allow_failures": True}
     decision = decide(read_gate({"regression": asked}, tmp_path), [row("a")], Provenance())

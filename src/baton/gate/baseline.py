@@ -63,9 +63,26 @@ class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
     @property
     def failures(self) -> str:
         """Say how many cases did not pass in every repeat."""
+        return f"{self._failing} of {counted(len(self.cases), 'case')} did not always pass"
+
+    @property
+    def flaw(self) -> str | None:
+        """Why a comparison with this proves little: no case in it passed, or some have no verdict.
+
+        `baton baseline set` refuses both, but an evaluation folder may be named as a baseline.
+        """
+        if self._failing and self._failing == len(self.cases):
+            return f"the baseline failed: {self.failures}, so hardly anything can get worse"
+        if self.status in ("error", "interrupted", "running"):
+            return (
+                f"the baseline is `{self.status}`: cases without a verdict in it are not compared"
+            )
+        return None
+
+    @property
+    def _failing(self) -> int:
         verdicts = [case.of(Axis(PASSED)) for case in self.cases]
-        failing = sum(bool(each) and min(each) < 1 for each in verdicts)
-        return f"{failing} of {counted(len(self.cases), 'case')} did not always pass"
+        return sum(bool(each) and min(each) < 1 for each in verdicts)
 
     def by_id(self) -> dict[str, CaseSnapshot]:
         """Return the cases by id."""

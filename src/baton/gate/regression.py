@@ -38,8 +38,9 @@ class NoRegression:
         regression = self._asked
         now = Snapshot(id="", name="", status="", provenance=provenance)
         now.cases = self._builder.cases()
+        baseline = open_side(regression.baseline, self._folder)
         compared = compare(
-            open_side(regression.baseline, self._folder),
+            baseline,
             now,
             confidence=regression.confidence,
             min_effect=regression.min_effect,
@@ -56,6 +57,8 @@ class NoRegression:
             yield GateResult(rule=rule, evaluator="regression", status="error", reason=problem)
             if compared.refused:
                 return
+        if (flaw := baseline.flaw) is not None:
+            yield GateResult(rule=rule, evaluator="regression", status="unclear", reason=flaw)
         # Missing cases do not hide regressions: both are reported.
         changes = [*compared.comparison.regressions, *compared.open]
         if not changes and not problem:
