@@ -45,8 +45,14 @@ The number of edges grows with the square of the number of runs.
 _MOST_ALIKE = 50
 """The maximum number of calls with one prompt that are looked at for one run."""
 
-_RESULTS = ("gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output")
-"""Attributes with the result of a tool."""
+_RESULTS = {
+    "gen_ai.tool.call.result": "",
+    "tool_response": "",
+    "output.value": "",
+    "traceloop.entity.output": "",
+    "mlflow.spanOutputs": '""',
+}
+"""Attributes with the result of a tool, and their value for an empty text."""
 
 ActionsByRun = dict[int, list[Action]]
 """The actions of each run, by the ``id()`` of its spans."""
@@ -855,7 +861,7 @@ def _returned_nothing(action: Action) -> bool:
     A tool can keep what its agent said, for example in the state of the program.
     """
     attributes = action.node.span.attributes if action.node is not None else {}
-    return any(attributes.get(name) == "" for name in _RESULTS)
+    return any(attributes.get(name) == empty for name, empty in _RESULTS.items())
 
 
 def _meant(action: Action, run: RunSpans) -> bool:

@@ -637,6 +637,7 @@ def _structured(span: Span) -> Content | None:
         "traceloop.entity.output",
         "gen_ai.completion",
         f"{_LANGFUSE}output",
+        "mlflow.spanOutputs",
     )
     # First search the text, because decoding every state would be slow.
     if not isinstance(made, str) or '"structured_response"' not in made:

@@ -23,7 +23,17 @@ from baton.readers.otlp.readings import (
     WorkflowSpan,
 )
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import amount, content, finite, first, shown, text, usage, whole
+from baton.readers.otlp.values import (
+    amount,
+    content,
+    finite,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    whole,
+)
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain
@@ -55,6 +65,10 @@ _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
 # How MLflow names a method of a library: `Agent.run` and `Agent.run_sync` belong to one agent,
 # whose name is an attribute.
 _METHOD = "Agent."
+
+
+# Values of `outcome` of a `ToolReturnPart`. It replaced the part `retry-prompt` for unknown tools.
+_FAILED = ("failed", "retried")
 
 
 def claims(span: Span) -> bool:
@@ -197,8 +211,14 @@ def _pydantic(message: Mapping[str, Any]) -> list[Message]:
             made = Call(id=call, name=name, arguments=shown(part.get("args")))
             read.append(Message(role="assistant", calls=[made]))
         elif kind in ("tool-return", "retry-prompt") and name is not None:
-            failed = kind == "retry-prompt"
-            answer = Answer(id=call, name=name, result=content(part.get("content")), failed=failed)
+            outcome = part.get("outcome")
+            answer = Answer(
+                id=call,
+                name=name,
+                result=content(part.get("content")),
+                failed=kind == "retry-prompt" or outcome in _FAILED,
+                refused=outcome == "denied",
+            )
             read.append(Message(role="tool", answers=[answer]))
         elif kind == "thinking":
             read.append(Message(role="assistant", thought=text(part.get("content"))))
@@ -225,6 +245,13 @@ def _usage(span: Span) -> Usage | None:
     return spent
 
 
+def _thread(attributes: Mapping[str, Any]) -> str | None:
+    """Return LangGraph's thread, which MLflow keeps with other metadata of a run."""
+    metadata = parsed(attributes.get("metadata")) if _TYPE in attributes else None
+    thread = metadata.get("thread_id") if isinstance(metadata, Mapping) else None
+    return str(thread) if isinstance(thread, str | int) else None
+
+
 DIALECT = Dialect(
     name="mlflow",
     rank=15,
@@ -233,4 +260,5 @@ DIALECT = Dialect(
     prefixes=("mlflow.",),
     # Not in spans, but in MLflow's data about a trace: `wire/mlflow.py` combines both.
     sessions=("mlflow.trace.session",),
+    session={"metadata": _thread},
 )
