@@ -276,6 +276,23 @@ def test_a_trend_marks_evaluations_of_other_recordings(baton: Run, tmp_path: Pat
     assert "≠ has other recordings than the newest: they cannot be compared" in outcome.err
 
 
+def test_a_trend_marks_traces_that_were_recorded_anew(baton: Run, tmp_path: Path) -> None:
+    for number, asked in enumerate(("cook", "billing", "billing")):
+        lines = [msgspec.json.encode(trace(name, asked)) for name in ("a", "b")]
+        (tmp_path / "runs.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+        evaluators = ("-e", "dispatch_completed", "--name", f"n{number}")
+        assert baton("score", "runs.jsonl", *evaluators).code == 0
+    outcome = baton("trend")
+    marked = [line for line in outcome.out.splitlines() if "≈ recordings" in line]
+    assert len(marked) == 1
+    assert "-n0" in marked[0]
+    assert "≠" not in outcome.out
+    assert "≈ has traces of the same names as the newest" in outcome.err
+    points = json.loads(baton("trend", "--json").out)["points"]
+    assert [point["recorded_anew"] for point in points] == [True, False, False]
+    assert points[1]["recordings"] == points[2]["recordings"] != points[0]["recordings"]
+
+
 def test_a_misspelt_axis_names_the_nearest(baton: Run, tmp_path: Path) -> None:
     evaluate(baton, tmp_path, "one", wrong=[], count=3)
     outcome = baton("trend", "--axis", "agent_chian")

@@ -60,6 +60,8 @@ def trend_command(
     if any(not point.same for point in points) and not (json or csv):
         what = sorted({name for point in points for name in point.differs})
         note(f"≠ has other {', '.join(what)} than the newest: they cannot be compared")
+    if any(point.recorded_anew for point in points) and not (json or csv):
+        note("≈ has traces of the same names as the newest, with other contents: recorded anew")
     return 0
 
 
@@ -99,6 +101,11 @@ def _print(points: list[Point], axis: str) -> None:
 
 
 def _cells(point: Point) -> tuple[str, ...]:
+    version = point.dataset or point.recordings
+    if not point.same:
+        version += f" ≠ {', '.join(point.differs)}"
+    if point.recorded_anew:
+        version += " ≈ recordings"
     interval = "" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
     return (
         one_line(point.id, 60),
@@ -107,5 +114,5 @@ def _cells(point: Point) -> tuple[str, ...]:
         str(point.cases),
         str(point.errors or ""),
         point.commit,
-        point.dataset + ("" if point.same else f" ≠ {', '.join(point.differs)}"),
+        version,
     )

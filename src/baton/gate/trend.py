@@ -26,7 +26,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     ``value`` is ``None`` if no case has the axis. ``errors`` counts results without a verdict.
     ``differs`` names what differs from the newest, so that they cannot be compared: ``dataset``,
     ``evaluators``, and ``recordings`` if other cases or traces were scored. ``same``: nothing
-    differs.
+    differs. ``dataset`` and ``recordings`` are the first digits of their hashes; recordings that
+    were scored without cases have one. If all their traces have the names of the newest and other
+    contents, they were ``recorded_anew``, so that the agents may have changed.
     """
 
     id: str
@@ -42,6 +44,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     same: bool
     differs: list[str]
+    recordings: str = ""
+    recorded_anew: bool = False
 
 
 def trend(folders: Iterable[Path], axis: str) -> list[Point]:
@@ -96,6 +100,11 @@ def trend(folders: Iterable[Path], axis: str) -> list[Point]:
                 dataset=made.dataset.hash[:8] if made.dataset else "",
                 same=not differs,
                 differs=differs,
+                recordings=made.recordings.hash[:8] if made.recordings else "",
+                recorded_anew="recordings" not in differs
+                and made.recordings is not None
+                and last.recordings is not None
+                and made.recordings.hash != last.recordings.hash,
             )
         )
     return points
