@@ -17,6 +17,7 @@ from .caller_texts import (
     had_before,
     turns_to,
 )
+from .denied_failures import denies_failure
 from .dispatch_completed import reports_failure
 from .empty_answers import (
     denies_data,
@@ -43,6 +44,7 @@ from .finding import (
     sender_of,
 )
 from .quantities import in_digits
+from .refers_away import is_open, is_unable, refers_away, refers_somewhere
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 
 # A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
@@ -376,16 +378,21 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     again = _regenerated(trace, case, result)
     if again is not None:
         return [again]
-    if case.share < limits.ignored_below or _is_empty(trace, turn, case, result):
+    away = _refers_away(turn, case, result) or _denies_failure(turn, case, result)
+    if away or case.share < limits.ignored_below or _is_empty(trace, turn, case, result):
         if case.own:
             return NotRecorded(
                 says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
                 "calls: can't tell which it used"
             )
-        passed_on = reports_failure(result) and not _says_that_it_was_ignored(turn, case, result)
+        passed_on = (
+            not away
+            and reports_failure(result)
+            and not _says_that_it_was_ignored(turn, case, result)
+        )
         if passed_on and any(reports_failure(text) for text in _words(turn, case)):
             return Clear(says="the failure or refusal was passed on", details=details)
-        doubt = _doubt(trace, turn, case, result)
+        doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
         if doubt is not None:
             return NotRecorded(says=f"{_told(case)}, but {doubt}")
         return [
@@ -469,10 +476,8 @@ def _later_is_cut(trace: Trace, turn: Turn) -> bool:
     return not all(known(trace, each, "runs") for each in later)
 
 
-def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
-    """Return why a result may have been used although the answer shows little of it."""
-    # These are the reasons why the use of a result may hardly be visible. Any of them is enough for
-    # no verdict, because an evaluator that is on by default must hardly ever be wrong.
+def _unrecorded(trace: Trace, turn: Turn, case: _Case) -> str | None:
+    """Return why a use may not have been recorded."""
     if not all_recorded(trace, turn, case.trip.dispatch):
         return "not all that the caller said was recorded: record its messages and calls"
     if broken(turn) or turn.status != "completed":
@@ -481,6 +486,16 @@ def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
         return _CUT
     if not case.pieces:
         return "the caller said nothing afterwards"
+    return None
+
+
+def _doubt(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
+    """Return why a result may have been used although the answer shows little of it."""
+    # These are the reasons why the use of a result may hardly be visible. Any of them is enough for
+    # no verdict, because an evaluator that is on by default must hardly ever be wrong.
+    unrecorded = _unrecorded(trace, turn, case)
+    if unrecorded is not None:
+        return unrecorded
     words = _words(turn, case)
     if _shows_in_part(words, result, case):
         return "the caller mentions something similar"
@@ -630,6 +645,20 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
     )
 
 
+_WHY = re.compile(
+    r"\b(?:why|what(?:['’]s| is| could be) wrong|what causes?|warum|wieso|pourquoi|por qué|perché"
+    r"|waarom)\b",
+    re.IGNORECASE,
+)
+
+
+_CAUSE = re.compile(
+    r"\b(?:comes? from|caused? by|causes?|due to|means?|because|leads? to|results? (?:from|in)"
+    r"|stems? from|kommt|kommen|liegt|vient|viennent|suele\w* (?:deberse|venir)|dipende)\b",
+    re.IGNORECASE,
+)
+
+
 def _is_general(turn: Turn, case: _Case, result: str) -> bool:
     """Return whether a caller makes only general statements about a specific thing.
 
@@ -638,8 +667,46 @@ def _is_general(turn: Turn, case: _Case, result: str) -> bool:
     answer = _only_answer(turn, case)
     if answer is None:
         return False
+    # "Pale leaves usually come from too much lime" passes on why these leaves are pale.
+    if _WHY.search(case.asked) and _CAUSE.search(answer):
+        return False
     specific = sum(fact.kind in HARD for fact in case.facts) >= SPECIFIC and is_of_this(case.asked)
     return specific and speaks_in_general(answer) and not speaks_in_general(result)
+
+
+def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
+    """Return whether a caller sends the user elsewhere for what the result has.
+
+    "Delivery times vary. Please check with the shop", after a result with the day.
+    """
+    answer = _only_answer(turn, case)
+    if answer is None or case.trip.dispatch.kind != "delegate" or not refers_away(answer):
+        return False
+    if case.found or sum(fact.kind in HARD for fact in case.facts) < _TELLS:
+        return False
+    if refers_somewhere(result) or reports_failure(result):
+        return False
+    # "I can't tell" passes on that nothing is known.
+    if is_unable(answer) and is_negative(result):
+        return False
+    return "?" in case.asked and not is_open(case.asked)
+
+
+def _denies_failure(turn: Turn, case: _Case, result: str) -> bool:
+    """Return whether a caller claims what its only delegate could not do."""
+    dispatch, answer = case.trip.dispatch, _only_answer(turn, case)
+    if answer is None or dispatch.kind != "delegate":
+        return False
+    if any(fact.kind in HARD for fact in case.found):
+        return False
+    others = (d for d in turn.dispatches if d.id != dispatch.id and d.kind != "return")
+    return not any(d.from_run == dispatch.from_run for d in others) and denies_failure(
+        answer, result, case.asked
+    )
+
+
+# The fewest new numbers and names of a result that has something to tell.
+_TELLS = 2
 
 
 def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:

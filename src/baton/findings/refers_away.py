@@ -1,0 +1,116 @@
+"""Answers that speak in general and refer a user elsewhere, although a result has the answer."""
+
+from __future__ import annotations
+
+import re
+
+# "Usually takes two to three weeks", "many causes", "differ from practice to practice".
+_GENERAL = re.compile(
+    r"""\b(?:usually|generally|typical(?:ly)?|commonly|normally|in\ general|as\ a\ rule
+            |rule\ of\ thumb|often|mostly|sometimes|most|many|tend\ to|var(?:ies|y|ying)|depends?
+            |differs?|does\ happen|is\ (?:quite\ )?possible|can\ (?:have|be|take|vary|differ)
+            |may\ (?:be|apply|vary|differ)|not\ necessarily|n['’]t\ necessarily|good\ practice
+            |(?:must|should)\ be)\b
+        |\b(?:in\ der\ Regel|meistens?|üblicherweise|normalerweise|grundsätzlich|oft|häufig|viele
+            |je\ nach|hängt|hängen|unterschiedlich\w*)\b
+        |\b(?:en\ général|généralement|souvent|varient|varie|dépend\w*|bien\ des|beaucoup\ de)\b
+        |\b(?:en\ general|normalmente|por\ lo\ general|suelen?|much[ao]s|depende\w*|varían?)\b
+        |\b(?:di\ solito|in\ genere|generalmente|spesso|dipende|meestal|vaak|hangt\ af
+            |verschilt)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# A general sentence about this case may sum up what was found: "That often happens after a deep
+# filling". "That depends" and "it is possible that" do not.
+_OF_THIS = re.compile(
+    r"""\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
+            |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|here|today|now
+        |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_REFER = (
+    r"(?:check|consult|contact|ask|call|look|see|search|open|visit|inspect|review|read|go\ through"
+    r"|have\ (?:a\ look|(?:someone|somebody|an?\ \w+)\ (?:look|check)))"
+)
+# "Please check the display", "I'd ask three vendors", "you may inspect the file at the office".
+_REFERS = re.compile(
+    rf"""(?:\A|[:;,]\ |\b(?:and|or)\ )\W*(?:please\ |kindly\ |just\ )?{_REFER}\b
+        |\b(?:I['’]d|I\ would|we['’]d|we\ would)\ (?:ask|look|check|contact|call)\b
+        |\bI\ (?:recommend|suggest|advise)\b[^.]{{0,60}}
+            \b(?:contact|check|ask|consult|call|look)\w*\b
+        |\byou\ (?:can|may|could|should|might|need\ to|have\ to)\ (?:then\ |also\ |always\ )?
+            (?:want\ to\ )?(?:check|look|find|inspect|ask|see|contact|search|consult|call|verify)\b
+        |\b(?:he|she|they|\w+)\ (?:should|could)\ (?:check|call|ask|contact)\b
+        |\bto\ (?:find\ out|check|see|know|learn)\ (?:if|whether|when|how|which|what|about|that)\b
+        |\bcan\ be\ (?:looked\ up|found|checked)\b
+        |\bbitte\ (?:sehen|schauen|prüfen|fragen|wenden|kontaktieren|erkundigen)\b
+        |\bam\ (?:besten|einfachsten)\ (?:finde\w*|fragen|prüfen|schauen)\b|\bsie\ finden\b
+        |\b(?:fragen|prüfen|schauen|wenden)\ sie\b
+        |\bje\ vous\ (?:invite|conseille|recommande|suggère)\b[^.]{{0,40}}
+            \b(?:consulter|appeler|contacter|demander|vérifier|rendre)\b
+        |\b(?:consultez|contactez|vérifiez|renseignez-vous|demandez|adressez-vous)\b
+        |\bvous\ renseignera\b
+        |\b(?:consulte|contacte|pregunte|compruebe|conviene\ (?:mirar|consultar|preguntar))\b
+        |\b(?:consulti|contatti|verifichi|chieda)\b|\btrova\ (?:il|la|i|le)\b
+        |\b(?:vraag|controleer|bekijk|neem\ contact)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# "I can't see that at the moment", "I can't tell whether it has happened before".
+_UNABLE = re.compile(
+    r"""\bI\ (?:can['’]t|cannot|am\ unable\ to|could\ not|couldn['’]t)\ (?:see|tell|say|give|access
+            |look|check|retrieve)\b
+        |\b(?:I|we)\ (?:do\ not|don['’]t)\ have\ (?:access|data|information|reliable)\b
+        |\bkan\ ik\ [^.]{0,40}\bniet\ (?:zien|zeggen|vinden)\b
+        |\bkann\ ich\ [^.]{0,40}\bnicht\ (?:sehen|sagen|einsehen)\b
+        |\bje\ ne\ (?:peux|vois)\ pas\b|\bno\ puedo\ (?:ver|decir|saber|acceder)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SORRY = re.compile(
+    r"""\A\W*(?:(?:I['’]m\ |we['’]re\ )?(?:so\ |very\ )?sorry|we\ apologi[sz]e|hi\b|hello\b|thanks
+        |thank\ you|es\ tut\ mir\ leid|désolé|lo\ siento)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?:[^.!?]|\.(?=\w))+[.!?]*")
+# "Why does it fail?" and "What should I do?" can be answered in general words. "When is it due?",
+# "How many?" and "Is it booked?" can't.
+_OPEN = re.compile(
+    r"""\b(?:why|wrong|causes?|reasons?|should|advice|advise|recommend|suggest|explain|do\ I\ do
+        |can\ I\ do|worry|meaning|warum|wieso|ursache|soll\w*|pourquoi|faut|cause|por\ qué|debo
+        |perché|devo|waarom|moet)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def refers_away(answer: str) -> bool:
+    """Return whether an answer only speaks in general and refers the user elsewhere.
+
+    "Delivery times vary. Please check with the shop." Each sentence does one of these, or says that
+    the caller can't tell, and the answer does both.
+    """
+    general = refers = False
+    for part in (part.strip() for part in _SENTENCE.findall(answer)):
+        if not part or _SORRY.match(part):
+            continue
+        if _UNABLE.search(part):
+            general = refers = True
+        elif _REFERS.search(part):
+            refers = True
+        elif _GENERAL.search(part) and not _OF_THIS.search(part):
+            general = True
+        else:
+            return False
+    return general and refers
+
+
+def refers_somewhere(text: str) -> bool:
+    """Return whether a text refers somebody elsewhere, or says that it can't tell."""
+    return _REFERS.search(text) is not None or _UNABLE.search(text) is not None
+
+
+def is_unable(answer: str) -> bool:
+    """Return whether an answer says that the caller can't tell."""
+    return _UNABLE.search(answer) is not None
+
+
+def is_open(request: str) -> bool:
+    """Return whether a request asks for a reason or for advice."""
+    return _OPEN.search(request) is not None

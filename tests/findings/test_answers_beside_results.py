@@ -1,0 +1,121 @@
+"""Answers that refer a user elsewhere, or claim success, although a result says otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.testing import build, verdict, verdicts
+
+from .trips import said, trip
+
+TRAIN = "Departs 7:52 from platform 3, seat 44 reserved, arrives 11:08."
+ASKED = "When does my train to Basel leave on Friday?"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Departure times vary with the timetable. Please check the website of the railway.",
+        "I'm sorry! Trains to Basel usually leave every hour. You can find the times at the station.",
+        "I can't see your booking. Trains often leave in the morning.",
+        "Abfahrtszeiten hängen vom Fahrplan ab. Bitte sehen Sie auf der Seite der Bahn nach.",
+        "Les horaires varient selon la saison. Consultez le site de la compagnie.",
+        "Los horarios dependen de la temporada. Consulte la página de la compañía.",
+    ],
+)
+def test_an_answer_that_refers_elsewhere_ignores_a_result_that_has_it(answer: str) -> None:
+    trace = trip(TRAIN, said(answer), user=ASKED, prompt="Departure of the train to Basel, Friday")
+    assert verdict("result_used", trace).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "result", "answer"),
+    [
+        (
+            ASKED,
+            TRAIN,
+            "Just before eight. Trains often change platforms, so please check the board.",
+        ),
+        (ASKED, TRAIN, "Please check the board."),
+        (ASKED, TRAIN, "This one usually leaves early. Please look at the board."),
+        (
+            "Why are the leaves pale?",
+            "Fe deficiency 92 %, pH 7.9, samples 1 to 6.",
+            "Pale leaves usually come from too much lime. Please ask for rain water.",
+        ),
+        (
+            ASKED,
+            "Times of 2 trains vary: ask at desk 5 or 6.",
+            "Times vary. Please ask at the station.",
+        ),
+        (
+            "How many of our patients had side effects?",
+            "Not recorded for 412 patients, 3 sites, 2024.",
+            "I can't tell. Side effects are often not written down.",
+        ),
+    ],
+)
+def test_an_answer_that_may_sum_up_a_result_is_not_failed(
+    user: str, result: str, answer: str
+) -> None:
+    assert verdict("result_used", trip(result, said(answer), user=user)).status != "failed"
+
+
+CANCEL = "Cancel my tennis court for Sunday."
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Error 403: courts can be cancelled until 24 hours before.", "Your court is cancelled."),
+        (
+            "Rejected: the booking 7714 belongs to M. Roth.",
+            "Done! Your tennis court is free again.",
+        ),
+        (
+            "cancel 7714: DENIED (owner M. Roth, level 2 needed).",
+            "The tennis court on Sunday has been cancelled.",
+        ),
+        (
+            "Abgelehnt: Stornierung 24 Stunden vorher.",
+            "Der Tennis court wurde für Sunday storniert.",
+        ),
+    ],
+)
+def test_an_answer_that_claims_what_failed_ignores_the_result(result: str, answer: str) -> None:
+    trace = trip(result, said(answer), user=CANCEL, prompt="Cancel the court on Sunday")
+    assert verdict("result_used", trace).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        (
+            "Error: timeout after 30 s. Retried, cancelled 7714.",
+            "Your tennis court has been cancelled.",
+        ),
+        ("Failed logins: 3 of 4,120. Error rate 0.02 %.", "The tennis court has been cancelled."),
+        (
+            "Rejected: the booking 7714 belongs to M. Roth.",
+            "M. Roth has been asked to cancel the tennis court.",
+        ),
+        (
+            "Rejected: only on paper, form 12, desk 4.",
+            "I have filled in form 12 for the tennis court; it is ready at desk 4.",
+        ),
+    ],
+)
+def test_a_failure_that_was_got_around_was_used(result: str, answer: str) -> None:
+    trace = trip(result, said(answer), user=CANCEL, prompt="Cancel the court on Sunday")
+    assert verdict("result_used", trace).status != "failed"
+
+
+def test_what_another_delegate_did_is_no_false_claim() -> None:
+    answer = "Your tennis court has been cancelled."
+    sent = [
+        build.delegate("portal", "Cancel the court", result="Error 403: too late, 24 h before."),
+        build.delegate("desk", "Cancel the court", result="Fine, 7714 is free."),
+    ]
+    caller = build.run("main", *sent, answer, input=CANCEL, output=answer)
+    trace = build.trace(build.turn(caller, input=CANCEL, output=answer))
+    assert "failed" not in {score.status for score in verdicts("result_used", trace)}
