@@ -104,6 +104,17 @@ MISTAKES = {
     "an unknown hook": (["hook", "claud", "push"], "`TOOL` takes claude, not `claud`"),
     "a filter for recordings": (["score", RUN, "--filter", "x"], "`-k EXPR` selects recordings"),
     "a baseline as option": (["compare", "--baseline", "x"], "baton compare BASELINE EVALUATION"),
+    "a file as evaluation": (["report", RUN], "no evaluation: it is a file, not a folder"),
+    "a file as store": (["serve", "--folder", "gate.yaml"], "gate.yaml: is a file: name a folder"),
+    "an issue where there are none": (["issues", RUN, "--show", "x"], "`x`; there are no issues"),
+    "a recording as labels": (
+        ["calibrate", "scope_fidelity", "spans.jsonl"],
+        "spans.jsonl: is a recording, not labels",
+    ),
+    "an address as dataset": (
+        ["score", RUN, "-d", "https://example.com/cases.yaml"],
+        "https://example.com/cases.yaml: is an address",
+    ),
     "no such evaluation": (["trend", "nowhere"], "nowhere: no evaluation: there is no such folder"),
     "a config that is not there": (["watch", "nothing.yaml"], "nothing.yaml: no such file or"),
     "links in a circle": (["score", "circle"], "circle: no such file or folder"),

@@ -79,11 +79,17 @@ def test_the_record_shows_the_agents_of_an_object(tmp_path: Path) -> None:
     assert [(d["from_agent"], d["to_agent"]) for d in turn["dispatches"]] == [("desk", "clerk")]
 
 
-def test_a_function_is_called_as_it_is(tmp_path: Path) -> None:
+def test_a_function_is_called_as_it_is_and_a_notice_says_what_is_not_recorded(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "app.py").write_text(DESK)
-    _, turn = evaluated(tmp_path, "app.py:answer")
+    said, turn = evaluated(tmp_path, "app.py:answer")
     assert turn["output"]["text"].endswith(f"child of {os.getpid()}")
     assert not turn.get("runs")
+    assert (
+        "`app.py:answer` is a function: what the agents that it calls do is known only if" in said
+    )
+    assert "`instrument: true` in a config records it" in said
 
 
 def test_what_would_record_an_object_is_named_where_it_is_not_installed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from baton.datasets.files import CaseSequence, JoinedCases, Place
+from baton.formats.addresses import is_address, shown_address
 from baton.formats.own_files import LEADS_OUT
 from baton.model import AgentCard, CaseIndex, Dataset, InputError, Problem, suggestion
 from baton.model.dataset import Format
@@ -39,6 +40,10 @@ def load_dataset(path: Paths, *, agents: Mapping[str, AgentCard] | None = None) 
     targets: dict[Path, list[str]] = {}
     for item in paths:
         spec = os.fspath(item)
+        if is_address(spec):
+            message = "is an address: cases are read from files, so download them first"
+            problems.append(Problem(file=shown_address(spec), message=message))
+            continue
         head, colon, tail = spec.rpartition(":")
         if Path(spec).exists() or not colon or not Path(head).exists():
             target, chosen = Path(spec), []

@@ -211,8 +211,8 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             )
         else:
             reason = (
-                "the trace names no agent; record events with their authors, a session or an "
-                "answer of /run_sse"
+                "the trace names no agent; record spans or events with their authors, or play a "
+                "Python function with `instrument: true`"
             )
         return Unscored("skipped", f"turn {', '.join(nameless)}: {reason}")
 

@@ -478,12 +478,14 @@ def read_header(folder: Path, type_: type[H]) -> H:
         InputError: there is none, or it is not valid.
     """
     file = folder / HEADER
+    if not folder.is_dir():
+        why = "it is a file, not a folder" if folder.exists() else "there is no such folder"
+        raise InputError(Problem(file=str(folder), message=f"no evaluation: {why}"))
     try:
         with open_regular(file) as stream:
             header = msgspec.json.decode(stream.read(), type=type_)
     except (FileNotFoundError, NotADirectoryError):
-        why = f"a folder with one has an {HEADER}" if folder.exists() else "there is no such folder"
-        message = f"no evaluation: {why}"
+        message = f"no evaluation: a folder with one has an {HEADER}"
         raise InputError(Problem(file=str(folder), message=message)) from None
     except msgspec.ValidationError as error:
         raise InputError(Problem(file=str(file), message=str(error))) from None

@@ -416,6 +416,12 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
     return Pool(setup)
 
 
+_UNSEEN = (
+    "`{target}` is a function: what the agents that it calls do is known only if it returns that. "
+    "`instrument: true` in a config records it; `baton init --agent {target}` writes one"
+)
+
+
 def _recorded_by_spans(
     options: PythonOptions, around: Surroundings | None
 ) -> tuple[bool, str | None]:
@@ -433,7 +439,9 @@ def _recorded_by_spans(
     Prompts(options, around).begin({})  # the target can ask for texts while it is loaded
     value = load_object(options.target, around.folder)
     if not is_framework_object(value):
-        return False, None
+        called = any(map(is_framework_object, getattr(value, "__globals__", {}).values()))
+        # Its record may be complete, if it returns what the agents did; only its results show that.
+        return False, _UNSEEN.format(target=options.target) if called else None
     packages = {package for package, _ in classes_of(value)}
     lacking = unrecorded(each for each in FRAMEWORKS if each.module in packages)
     wanted = [*dict.fromkeys(lacking.values())]

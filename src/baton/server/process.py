@@ -497,6 +497,10 @@ def _own_store(settings: Settings) -> Iterator[None]:
     import fcntl
 
     folder = Path(settings.folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            Problem(file=str(folder), message="is a file: name a folder for the store")
+        )
     make_folder(folder)
     with (folder / "lock").open("ab") as file:
         try:

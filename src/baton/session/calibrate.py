@@ -44,7 +44,7 @@ from baton.runner.recorded import find_case
 from baton.store import evaluation_at, evaluation_traces, read_evaluation
 from baton.store.calibrations import FOLDER
 
-from .file_kinds import config_of, kind_of_file
+from .file_kinds import config_of, given_as, kind_of_file
 from .prepare import Note, PathLike, log_note
 from .recordings import local_sources
 from .rubrics import rubric_evaluator
@@ -186,6 +186,9 @@ def labels_first(
     if is_evaluation(first):
         return GivenLabels([], None, None), files
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None
+    swapped = "is a recording, not labels: name the labels first, then what they are of"
+    if dataset is None and (recordings := given_as([first], "traces", swapped)):
+        raise InputError(recordings)
     every = read_labels(first) if dataset is None else labels_of(dataset)
     try:
         own = of_rubric(every, [rubric, *names_of(evaluator.shape)])

@@ -449,7 +449,7 @@ def issue_named(key: str, issues: Sequence[Issue]) -> Issue:
     if matches:
         listed = ", ".join(issue.key for issue in matches[:3])
         raise InputError(f"several issues begin with `{key}`: {listed}")
-    hint = suggestion(key, [issue.key for issue in issues]) if issues else "there is none"
+    hint = suggestion(key, [issue.key for issue in issues]) if issues else "there are no issues"
     raise InputError(f"no issue `{key}`; {hint}")
 
 
