@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from baton.session.export import export_recordings
     from baton.session.guard import check_policy, suggest_policy, try_policy
     from baton.session.improve import estimate_improvement, improve
+    from baton.session.improve_rubric import estimate_rubric, improve_rubric
     from baton.session.label import label
     from baton.session.pull import pull_traces
     from baton.session.replay import replay
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from baton.session.rubrics import try_rubrics
     from baton.session.score import score
     from baton.session.server_client import connect
-    from baton.session.sharpen import estimate_rubric, improve_rubric
     from baton.session.starter import init
 
 __version__ = "0.1.0"
@@ -121,11 +121,11 @@ _MODULES = {
     "draft": "baton.session.convert",
     "draft_dispatches": "baton.session.convert",
     "estimate_improvement": "baton.session.improve",
-    "estimate_rubric": "baton.session.sharpen",
+    "estimate_rubric": "baton.session.improve_rubric",
     "evaluate": "baton.session.evaluate",
     "export_recordings": "baton.session.export",
     "improve": "baton.session.improve",
-    "improve_rubric": "baton.session.sharpen",
+    "improve_rubric": "baton.session.improve_rubric",
     "init": "baton.session.starter",
     "iter_traces": "baton.readers",
     "label": "baton.session.label",

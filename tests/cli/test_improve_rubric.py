@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.improvements.test_sharpen import FILE, says, written_project
+from tests.improvements.test_improve_rubric import FILE, says, written_project
 
 from baton.testing import llm_server
 

@@ -27,8 +27,8 @@ from baton.session.improve import (
     has_plays,
     improve,
 )
+from baton.session.improve_rubric import RubricOptions
 from baton.session.replay import target_and_moments
-from baton.session.sharpen import RubricOptions
 
 from .improve_rubric import cost_at_most, rubric_asked
 from .messages import note, say

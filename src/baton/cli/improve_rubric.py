@@ -10,7 +10,7 @@ import msgspec
 from baton.improvements.result import Improvement
 from baton.model import InputError, counted
 from baton.model.option_names import option
-from baton.session.sharpen import (
+from baton.session.improve_rubric import (
     RubricOptions,
     estimate_rubric,
     improve_rubric,

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from baton.http.answers import NoAnswer, Refused
+from baton.http.blocking import QuickClient
 from baton.http.credentials import Credentials, plain_address
-from baton.http.quick import QuickClient
 
 from .decide import Seen
 from .state import Below, Dispatched, State, StateError

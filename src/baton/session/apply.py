@@ -19,8 +19,8 @@ from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
 
 from .agents import build_agent, find_target, in_own_process, variants_of
+from .improve_rubric import rubric_change
 from .prepare import PathLike, TrustLike
-from .sharpen import rubric_change
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

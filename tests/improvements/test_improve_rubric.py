@@ -15,7 +15,7 @@ from tests.improvements.test_rubrics import HELPS, conversation
 from baton.improvements.result import Improvement
 from baton.model import InputError
 from baton.session.apply import apply_improvement, read_improvement
-from baton.session.sharpen import estimate_rubric, improve_rubric, own_file
+from baton.session.improve_rubric import estimate_rubric, improve_rubric, own_file
 from baton.testing import LlmServer, Received, llm_server
 
 FILE = """\
