@@ -9,6 +9,7 @@ import pytest
 
 from baton.model import AgentRun, Content, Step, Trace
 from baton.model.views import TreeNode, dispatch_view, round_trip, tool_calls, turn_tree
+from baton.testing import build
 
 Record = Callable[[str], Trace]
 Find = Callable[[Trace, str], Any]
@@ -351,3 +352,13 @@ def test_calls_stand_in_order_of_runs_when_a_time_is_missing(record: Record, fin
     find(trace, "call-5").at = None
     calls = tool_calls(trace.turns[0], dispatches="exclude")
     assert ids(calls) == ["call-4", "call-5", "call-6"]
+
+
+def test_calls_of_one_answer_keep_their_order_whichever_thread_started_first() -> None:
+    north, south, later = build.call("ask_north"), build.call("ask_south"), build.call("look")
+    for step, at in ((north, 2.0), (south, 1.5), (later, 1.8)):
+        step.at = at
+    helper = build.run("helper", later)
+    made = build.turn("x", build.run("guide", north, south), helper)
+    called = tool_calls(made, dispatches="include")
+    assert [step.name for step in called] == ["look", "ask_north", "ask_south"]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -485,6 +486,9 @@ def tool_calls(
 ) -> list[ToolCall]:
     """Return the calls in time order (in order of runs if times are not recorded).
 
+    Calls of one run keep the order of its steps: a model that wrote "ask_north" and then
+    "ask_south" in one answer called them in this order, whichever thread started first.
+
     ``dispatches`` has no default on purpose: whether a dispatch counts as a tool call
     changes every figure built on this list.
     """
@@ -497,16 +501,22 @@ def placed_calls(
 ) -> list[PlacedCall]:
     """Return the calls of some runs, each with its run, in the order of :func:`tool_calls`."""
     every = dispatches == "include"
-    placed = [
-        (run, step)
-        for run in runs
-        for step in run.steps
-        if type(step) is ToolCall and (every or step.dispatch is None)
-    ]
-    for _, call in placed:
-        if call.at is None:
-            return placed
-    placed.sort(key=lambda one: one[1].at or 0.0)
+    placed: list[PlacedCall] = []
+    times: list[float] = []
+    timed = True
+    for run in runs:
+        latest = 0.0
+        for step in run.steps:
+            if type(step) is ToolCall and (every or step.dispatch is None):
+                placed.append((run, step))
+                if step.at is None:
+                    timed = False
+                elif step.at > latest:
+                    latest = step.at
+                times.append(latest)
+    if timed and any(after < before for before, after in pairwise(times)):
+        order = sorted(range(len(placed)), key=times.__getitem__)
+        placed = [placed[place] for place in order]
     return placed
 
 
