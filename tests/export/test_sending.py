@@ -126,7 +126,8 @@ def test_an_address_that_is_none_is_refused_before_the_program_runs(tmp_path: Pa
     done = record(tmp_path, "--server", "localhost:4318")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        "--server: `localhost:4318` is not a valid address: write http://HOST:PORT" in done.stderr
+        "--server: `localhost:4318` is not a valid address: write http://localhost:4318"
+        in done.stderr
     )
 
 
