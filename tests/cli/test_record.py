@@ -153,6 +153,12 @@ def test_it_says_what_was_not_recorded_and_why(tmp_path: Path, program: str, say
     assert says in done.stderr
 
 
+def test_a_program_that_failed_gets_no_advice(tmp_path: Path) -> None:
+    done = record(tmp_path, sys.executable, "nowhere.py")
+    assert done.returncode == 2
+    assert done.stderr.endswith("nothing was recorded: no span was created\n")
+
+
 def test_a_python_without_baton_is_reported(tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-S", "-c", "print('ran')")
     assert (done.returncode, done.stdout) == (0, "ran\n")

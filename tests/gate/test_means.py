@@ -23,6 +23,7 @@ from baton.model import (
     Trace,
     Unit,
 )
+from baton.reports.figures import gate_line
 
 from .rows import row, trace
 
@@ -129,3 +130,10 @@ def test_rounding_does_not_decide() -> None:
     third = AgentScores(evaluator="values", agent="a", passed=3, total=0.1 + 0.2 + 0.3)
     (result,) = decide(read_gate(["values >= 0.2"]), [row("c", by_agent=[third])]).results
     assert result.status == "passed"
+
+
+def test_a_limit_in_percent_is_named_where_values_are_shares() -> None:
+    (percent,) = scored(["a=1"], "values >= 80").gate
+    assert "is 1.00 over 1; values are from 0 to 1: write 0.8" in gate_line(percent)
+    (scale,) = scored(["a=1"], "values >= 4").gate
+    assert "from 0 to 1" not in gate_line(scale)

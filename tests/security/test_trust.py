@@ -79,7 +79,8 @@ def test_trust_is_remembered_until_the_file_changes(run: Run) -> None:
     assert run("eval").code == 0
     assert ran()
     Path("baton.yaml").write_text(CONFIG + "timeout: 5\n")
-    assert run("eval").code == 2
+    changed = run("eval")
+    assert (changed.code, "which has changed since you trusted it" in changed.err) == (2, True)
     assert not ran()
     assert run("eval", "--trust", ".").code == 0
     assert run("eval").code == 0

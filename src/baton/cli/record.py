@@ -56,6 +56,7 @@ def record_command(
         note(f"recorded into {done.file}: baton show {done.file}")
     else:
         by = f" by {', '.join(done.used)}" if done.used else ""
-        plain = "" if done.used or done.problems else f". {_PLAIN}"
+        # A program that failed has said why.
+        plain = "" if done.used or done.problems or done.code else f". {_PLAIN}"
         note(f"nothing was recorded: no span was created{by}{plain}")
     return done.code

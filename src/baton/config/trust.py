@@ -83,7 +83,8 @@ class Trust:
         if any(where.is_relative_to(folder) for folder in self.folders):
             self._keep(where, sha256)
             return
-        if _read_store().get(str(where)) == sha256:
+        trusted = _read_store().get(str(where))
+        if trusted == sha256:
             self.allowed[str(where)] = sha256
             return
         if self._ask is not None:
@@ -95,10 +96,11 @@ class Trust:
         advice = f"name it ({instead}), or trust its folder (--trust {shlex.quote(folder)})"
         if self._option is not None:
             advice = f"trust its folder ({self._option.format(folder=folder)})"
+        why = "but you did not name this file"
+        if trusted is not None:
+            why += ", which has changed since you trusted it"
         raise InputError(
-            msgspec.structs.replace(
-                claim, message=f"{claim.message}, but you did not name this file: {advice}"
-            )
+            msgspec.structs.replace(claim, message=f"{claim.message}, {why}: {advice}")
             for claim in claims
         )
 

@@ -444,7 +444,11 @@ def gate_line(result: GateResult) -> str:
     worst = f"; the worst: {', '.join(cases)}" if cases else ""
     if not result.reason:
         mean = _two_digits(result.mean)
-        return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{worst}"
+        limit = result.threshold or 0
+        # `>= 80` is meant as 80 %, and no value reaches it. Scales of rubrics end at 10.
+        is_percent = 10 < limit <= 100 and result.mean is not None and result.mean <= 1
+        hint = f"; values are from 0 to 1: write {limit / 100:g}" if is_percent else ""
+        return f"gate: {result.rule}: the mean{who} is {mean} over {result.scored}{hint}{worst}"
     named = result.rule.startswith((result.evaluator, f"no {result.evaluator}", "must pass", "for"))
     axis = f"{'' if named else result.evaluator}{who}".strip()
     return f"gate: {result.rule}: {f'{axis}: ' if axis else ''}{result.reason}{worst}"
