@@ -20,6 +20,9 @@ ASKED = "When does my train to Basel leave on Friday?"
         "I can't see your booking. Trains often leave in the morning.",
         "Abfahrtszeiten hängen vom Fahrplan ab. Bitte sehen Sie auf der Seite der Bahn nach.",
         "Les horaires varient selon la saison. Consultez le site de la compagnie.",
+        "Please contact the railway for information about departures.",
+        "I haven't received an answer from the timetable yet. Please ask again later.",
+        "Leider liegen mir noch keine Abfahrtszeiten vor. Ich melde mich, sobald ich etwas weiß.",
         "Los horarios dependen de la temporada. Consulte la página de la compañía.",
     ],
 )
@@ -47,6 +50,11 @@ def test_an_answer_that_refers_elsewhere_ignores_a_result_that_has_it(answer: st
             ASKED,
             "Times of 2 trains vary: ask at desk 5 or 6.",
             "Times vary. Please ask at the station.",
+        ),
+        (
+            ASKED,
+            "Asked desk 4 at 9:10, sent form 22.",
+            "I haven't received an answer from the desk yet.",
         ),
         (
             "How many of our patients had side effects?",

@@ -75,6 +75,51 @@ _AT_WORK = re.compile(
         |\bhe\ (?:pasado|enviado|remitido)\ (?:su|tu)\ (?:pregunta|consulta|solicitud)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "I haven't received an answer yet", although there is one.
+_LACKS_ANSWER = re.compile(
+    r"""\b(?:have\ not|haven['’]t)\ (?:yet\ )?(?:received|heard|got|gotten|had)
+            \ (?:an?\ |any\ |the\ )?(?:answer|reply|response|results?|feedback|word|anything)\b
+        |\bliegen\ (?:mir|uns)\ (?:leider\ )?noch\ keine?\b
+        |\bhabe\ (?:leider\ )?noch\ keine?\ (?:antwort|rückmeldung|ergebnisse)\b
+        |\bje\ n['’]ai\ (?:malheureusement\ )?pas\ encore\ (?:reçu\ )?(?:de\ |la\ )?
+            (?:réponse|retour|résultats?)\b
+        |\b(?:aún|todavía)\ no\ (?:tengo|he\ recibido)\ (?:una\ |la\ )?
+            (?:respuesta|resultados?|noticias)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ASKS_TO_WAIT = re.compile(
+    r"\A\W*please\ (?:ask|try|come\ back|check\ back|call)\ again\b|\A\W*please\ wait\b",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What the receiver asked others may really be without an answer.
+_PENDING = re.compile(
+    r"""\b(?:wait\w*|pending|await\w*|no\ (?:answer|reply|response|result)|not\ (?:yet|answered
+        |replied|responded)|sent|asked|requested|queued|in\ progress|running|later
+        |tomorrow|forwarded|ausstehend|offen|angefragt|gesendet|en\ attente|demandé|envoyé
+        |pendiente|enviad[oa]|wartet)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def lacks_answer(answer: str) -> bool:
+    """Return whether an answer only says that no answer came back."""
+    parts = _parts(answer)
+    if not any(_LACKS_ANSWER.search(part) for part in parts):
+        return False
+    return all(
+        _LACKS_ANSWER.search(part)
+        or _ASKS_TO_WAIT.match(part)
+        or _IS_POLITE.fullmatch(part)
+        or (_TO_COME.search(part) and not _DEED.search(part))
+        for part in parts
+    )
+
+
+def is_pending(result: str) -> bool:
+    """Return whether a result says that something is still to come."""
+    return _PENDING.search(result) is not None
+
+
 # "I don't have access to your monitoring data", after a helper had just returned figures from it.
 _DENIES = re.compile(
     r"""\b(?:I|we)\ (?:currently\ |unfortunately\ |sadly\ )?(?:do\ not|don['’]t|cannot|can['’]t)

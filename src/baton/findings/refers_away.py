@@ -23,7 +23,7 @@ _GENERAL = re.compile(
 # filling". "That depends" and "it is possible that" do not.
 _OF_THIS = re.compile(
     r"""\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
-            |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|here|today|now
+            |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|you|here|today|now|only
         |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -64,6 +64,15 @@ _UNABLE = re.compile(
         |\bje\ ne\ (?:peux|vois)\ pas\b|\bno\ puedo\ (?:ver|decir|saber|acceder)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Please contact customer service for information about bicycles" has nothing but the referral.
+_FOR_DETAILS = re.compile(
+    r"""\bfor\ (?:more\ |further\ |the\ |current\ )?(?:information|details|prices|rates|dates|times
+            |opening\ hours|conditions)\b
+        |\bfür\ (?:weitere\ |nähere\ )?(?:informationen|details|auskünfte)\b
+        |\bpour\ (?:plus\ d['’]|des\ |toute\ )?(?:informations?|renseignements?|détails)\b
+        |\bpara\ (?:más\ )?(?:información|detalles)\b|\bper\ (?:maggiori\ )?informazioni\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _SORRY = re.compile(
     r"""\A\W*(?:(?:I['’]m\ |we['’]re\ )?(?:so\ |very\ )?sorry|we\ apologi[sz]e|hi\b|hello\b|thanks
         |thank\ you|es\ tut\ mir\ leid|désolé|lo\ siento)""",
@@ -94,6 +103,7 @@ def refers_away(answer: str) -> bool:
             general = refers = True
         elif _REFERS.search(part):
             refers = True
+            general = general or _FOR_DETAILS.search(part) is not None
         elif _GENERAL.search(part) and not _OF_THIS.search(part):
             general = True
         else:
@@ -111,6 +121,18 @@ def is_unable(answer: str) -> bool:
     return _UNABLE.search(answer) is not None
 
 
-def is_open(request: str) -> bool:
-    """Return whether a request asks for a reason or for advice."""
-    return _OPEN.search(request) is not None
+def asks_for_facts(request: str) -> bool:
+    """Return whether a request is a question, but not for a reason or for advice."""
+    asks = "?" in request or _REPORTED.search(request) is not None
+    return asks and _OPEN.search(request) is None
+
+
+# "The patient asks if he has to fast", "I need to know when it ends".
+_REPORTED = re.compile(
+    r"""\b(?:asks?|asked|wants?\ to\ know|need\ to\ know|find\ out|check|tell\ me)
+            \ (?:if|whether|when|where|who|which|what|how)\b
+        |\b(?:fragt|will\ wissen|möchte\ wissen),?\ (?:ob|wann|wo|wer|welche\w*|was|wie)\b
+        |\bdemande\ (?:si|quand|où|qui|quel\w*|combien)\b
+        |\bpregunta\ (?:si|cuándo|dónde|quién|qué|cuánt\w*)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)

@@ -24,6 +24,8 @@ from .empty_answers import (
     finds_nothing,
     is_mainly_negative,
     is_of_this,
+    is_pending,
+    lacks_answer,
     only_asks,
     only_polite,
     parts_of,
@@ -44,7 +46,7 @@ from .finding import (
     sender_of,
 )
 from .quantities import in_digits
-from .refers_away import is_open, is_unable, refers_away, refers_somewhere
+from .refers_away import asks_for_facts, is_unable, refers_away, refers_somewhere
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 
 # A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
@@ -549,6 +551,7 @@ def _says_that_it_was_ignored(turn: Turn, case: _Case, result: str) -> bool:
     return (
         postpones(answer)
         or (not is_negative(result) and only_asks(answer))
+        or (lacks_answer(answer) and not is_pending(result))
         or (denies_data(answer) and not _ACCESS.search(result))
         or _only_asks_for_work(case, answer)
         or _finds_nothing(case, answer, result)
@@ -689,7 +692,7 @@ def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
     # "I can't tell" passes on that nothing is known.
     if is_unable(answer) and is_negative(result):
         return False
-    return "?" in case.asked and not is_open(case.asked)
+    return asks_for_facts(case.asked)
 
 
 def _denies_failure(turn: Turn, case: _Case, result: str) -> bool:
