@@ -90,6 +90,14 @@ def test_the_server_says_how_many_seconds_to_wait(adk: AdkServer, status: int) -
     assert 0.3 <= pause(adk) < 5
 
 
+def test_the_wait_for_a_busy_server_is_no_time_of_the_agents(adk: AdkServer) -> None:
+    adk.script("run_sse", busy(retry_after="0.3"))
+    began = time.time()
+    (turn,) = play(adk, retry_delay=30).turns
+    assert turn.started is not None
+    assert turn.started >= began + 0.3
+
+
 def test_the_server_says_until_when_to_wait(adk: AdkServer) -> None:
     adk.script("run_sse", busy(retry_after=in_seconds(2)))
     play(adk, retry_delay=30)

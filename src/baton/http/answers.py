@@ -215,12 +215,17 @@ _SAYING = ("message", "detail", "error")
 
 
 class Body(msgspec.Struct, frozen=True):
-    """An answer's bytes and content type; ``cut`` says why it ended too early."""
+    """An answer's bytes and content type; ``cut`` says why it ended too early.
+
+    ``sent`` is when the request was sent that was answered, in seconds since the epoch. Earlier
+    attempts, and the time for which a busy server asked, come before it.
+    """
 
     data: bytes
     media: str
     charset: str
     cut: str | None
+    sent: float | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):

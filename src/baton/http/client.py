@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 import threading
+import time
 import zlib
 from collections.abc import (
     AsyncIterator,
@@ -348,6 +349,7 @@ class Client:
     async def _once(self, request: Request, number: int) -> Answer:
         """Send a request once; the partial data of a truncated answer is kept."""
         data = bytearray()
+        sent = time.time()
         response: httpx2.Response | None = None
         trouble: NoAnswer | None = None
         try:
@@ -362,11 +364,11 @@ class Client:
                     if refused and len(data) > _ERROR_READ:
                         break
                     if request.watch is not None and not refused:
-                        request.watch(partial(_body, response, data, "there is more to come"))
+                        request.watch(partial(_body, response, data, "there is more to come", sent))
         except asyncio.CancelledError as error:
             if response is None:
                 raise
-            raise BodyCancelled(_body(response, data, "the answer was truncated")) from error
+            raise BodyCancelled(_body(response, data, "the answer was truncated", sent)) from error
         except NotAllowed as error:
             raise NoAnswer("not_allowed", f"{request.shown} is not connected to: {error}") from None
         except (httpx2.HTTPError, httpx2.InvalidURL, LimitReached, TimeoutError) as error:
@@ -380,7 +382,7 @@ class Client:
             raise self._refusal(request, response, bytes(data))
         if trouble is not None and request.whole:
             raise NoAnswer(trouble.fault, f"{request.shown}: {trouble}{tried(number)}")
-        body = _body(response, data, str(trouble) if trouble is not None else None)
+        body = _body(response, data, str(trouble) if trouble is not None else None, sent)
         return Answer(response.status_code, body, number)
 
     def _refusal(
@@ -476,9 +478,10 @@ def _name(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _body(response: httpx2.Response, data: bytearray, cut: str | None) -> Body:
+def _body(response: httpx2.Response, data: bytearray, cut: str | None, sent: float) -> Body:
     media, _, _ = response.headers.get("content-type", "").partition(";")
-    return Body(bytes(data), media.strip().lower(), response.charset_encoding or "utf-8", cut)
+    charset = response.charset_encoding or "utf-8"
+    return Body(bytes(data), media.strip().lower(), charset, cut, sent)
 
 
 def _tls(verify: bool | str, *, secure: bool) -> ssl.SSLContext:

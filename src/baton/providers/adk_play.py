@@ -35,12 +35,14 @@ class SessionKey(NamedTuple):
 class Answer(NamedTuple):
     """The events that came for one message.
 
-    ``trouble`` says why there may be more, ``cause`` is the error behind it.
+    ``trouble`` says why there may be more, ``cause`` is the error behind it. ``sent`` is when the
+    message was sent for the last time, in seconds since the epoch: a busy server is asked again.
     """
 
     wire: Wire
     trouble: str | None = None
     cause: Exception | None = None
+    sent: float | None = None
 
 
 Watching = Callable[[Callable[[], Answer]], None]
@@ -196,9 +198,10 @@ class _Conversation:
         except asyncio.CancelledError as error:
             seen = error.answer if isinstance(error, AnswerCancelled) else Answer(Wire([], []))
             seen = seen._replace(trouble=ENDED)
-            self._exchanges.append(Exchange(session, message, seen, sent, time.time()))
+            began = seen.sent or sent
+            self._exchanges.append(Exchange(session, message, seen, began, time.time()))
             raise
-        exchange = Exchange(session, message, answer, sent, time.time())
+        exchange = Exchange(session, message, answer, answer.sent or sent, time.time())
         trouble, turn = answer.trouble, None
         if trouble is None:
             turn = (await self._read([exchange])).turns[-1]
@@ -233,7 +236,8 @@ class _Conversation:
 
         def tell(answer: Callable[[], Answer]) -> None:
             def seen() -> Trace:
-                now = Exchange(session, message, answer(), sent, time.time())
+                part = answer()
+                now = Exchange(session, message, part, part.sent or sent, time.time())
                 return self._trace([*self._exchanges, now], None)
 
             self._hooks.grew(seen)

@@ -67,14 +67,14 @@ class AdkClient(AgentClient):
 
 def read_answer(body: Body, blank: Masker) -> Answer:
     """Read the events in the readable part of an answer; no error shows a secret."""
-    wire, trouble, _ = _read(body, blank)
+    wire, trouble = _read(body, blank)[:2]
     events = [_blanked(event, blank) for event in wire.events]
     dropped = [
         msgspec.structs.replace(lost, example=lost.example and blank(lost.example))
         for lost in wire.dropped
     ]
     wire = msgspec.structs.replace(wire, events=events, dropped=dropped)
-    return Answer(wire, None if trouble is None else blank(trouble))
+    return Answer(wire, None if trouble is None else blank(trouble), sent=body.sent)
 
 
 def _blanked(event: Event, blank: Masker) -> Event:

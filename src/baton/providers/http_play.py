@@ -264,7 +264,9 @@ class Player:
         except ProviderError as error:
             self._shared.note_down(error)
             raise
-        return await aside(len(answer.data), self._understood, session, answer, index, id_)
+        stated = await aside(len(answer.data), self._understood, session, answer, index, id_)
+        stated.turn.started = answer.sent
+        return stated
 
     def _understood(self, session: _Session, answer: Body, index: int, id_: str) -> Stated:
         """Read an answer, as far as possible."""
@@ -311,7 +313,9 @@ class Player:
 
     def _add(self, index: int, sent: float, stated: Stated) -> None:
         stated.turn.input = self._case.turns[index].input
-        stated.turn.started, stated.turn.ended = sent, time.time()
+        # Waiting for a busy server is not time of the agents.
+        stated.turn.started = stated.turn.started or sent
+        stated.turn.ended = time.time()
         self.played.turns.append(stated)
 
 

@@ -39,6 +39,14 @@ def test_a_message_is_sent_again_where_it_cannot_have_reached_the_agents(
     assert len({str(body) for body in endpoint.bodies}) == 1
 
 
+def test_the_wait_for_a_busy_server_is_no_time_of_the_agents(endpoint: Endpoint) -> None:
+    endpoint.answers(reply({"detail": "busy"}, 429, retry_after="0.3"), {"reply": "ok"})
+    began = time.time()
+    (turn,) = play(endpoint, case_of("hi")).turns
+    assert turn.started is not None
+    assert turn.started >= began + 0.3
+
+
 @pytest.mark.parametrize(
     "answer",
     [RESET, HANG, *(reply({"detail": "oops"}, status) for status in (400, 404, 500, 502, 504))],
