@@ -23,6 +23,7 @@ OWN = HERE / "handoffs"
 FOLDERS: dict[str, Path] = {
     "hand-offs": OWN / "first",
     "second hand-offs": OWN / "second",
+    "third hand-offs": OWN / "third",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

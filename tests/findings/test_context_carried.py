@@ -657,3 +657,17 @@ def test_a_value_that_the_receiver_reports_is_not_missed(reply: str, status: typ
     second = "Ask the door for the visits and explain the gap to the till."
     trace = after(CLAIMS, "Ask the till for the visits.", "1,204 visits.", second, reply)
     assert isinstance(judge(trace, 1), status)
+
+
+SAUNA = "Book a sauna for 6 on 18 June. We came here in 2024 and moved to release 3.1 in spring."
+
+
+def test_a_year_of_the_past_is_not_replaced_by_the_year_of_a_date() -> None:
+    prompt = "TASK: book a sauna. Guests: 6. Date: 18 June 2026. Cars: 31."
+    assert isinstance(judge(asked(SAUNA, prompt)), NotRecorded | Clear)
+
+
+def test_a_year_that_is_named_alike_is_replaced() -> None:
+    user = "Send the budget 2027 and the stock list to Kim."
+    found = only(judge(asked(user, "Send the budget 2028 and the stock list to Kim.")))
+    assert found.details["dropped"] == ["2027"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.model import Content, Score, ToolCall, Trace
+from baton.model import AgentRun, Content, Score, ToolCall, Trace
 from baton.testing import verdicts
 from baton.testing.build import call, delegate, run, trace
 
@@ -297,3 +297,23 @@ def test_work_on_what_another_agent_found_is_no_duplicate(prompt: str) -> None:
     made = two_agents(prompt, found, "get_order", "track")
     made.turns[0].dispatches[0].result = made.turns[0].runs[1].output = Content(text=found)
     assert last(made).status == "passed", last(made).reason
+
+
+def test_an_entry_of_a_long_list_that_is_looked_into_is_no_duplicate() -> None:
+    names = "ams-02 ber-11 cph-07 dub-14 fra-21 ham-05 kbp-08 lis-03 lon-19 mad-12 mil-06 muc-17"
+    table = "\n".join(
+        f"| {name} | ok | {place}3 % |" for place, name in enumerate(names.split(), 2)
+    )
+    first = run("lister", output=table)
+    second = run("looker", output="ham-05 mirrors lon-19 and lis-03, last copy 27 November.")
+    desk = run(
+        "desk",
+        delegate("lister", "State of all hosts, with their load", result=table),
+        delegate("looker", "Which hosts does ham-05 mirror?", result=plain(second)),
+    )
+    assert last(trace(desk, first, second, "Are our mirrors up to date?")).status != "failed"
+
+
+def plain(made: AgentRun) -> str:
+    assert made.output is not None
+    return made.output.text or ""

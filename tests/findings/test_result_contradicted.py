@@ -297,3 +297,20 @@ def test_a_price_without_its_tax_contradicts_nothing(answer: str, status: str) -
     user = "What do I earn if we buy at 4.20 net and sell at 11.90 incl 19% VAT?"
     trace = trip("Unit price 4.20 net, minimum order 288.", said(answer), user=user)
     assert verdict("result_contradicted", trace).status == status
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("| job | takes |\n| sync | 20 s |\n| pack | 4 min |", "`pack` within 20 minutes."),
+        ("| Post | EUR 7.40 | 30.00 | flat |", "- Post: 100 x 7.40 + 30 = €770"),
+        ("Rent 820 EUR, heating 90 EUR", "So the year costs 12 x (820 + 90) = 10,920 euros."),
+    ],
+)
+def test_chance_and_calculations_contradict_nothing(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status != "failed"
+
+
+def test_another_unit_of_the_same_thing_is_a_contradiction() -> None:
+    score = verdict("result_contradicted", trip("Retry delay: 20 s", said("Retry delay: 20 min")))
+    assert score.status == "failed"

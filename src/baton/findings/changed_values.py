@@ -20,7 +20,7 @@ from .values import (
     labels,
     unit_text,
 )
-from .words import COMMON
+from .words import COMMON, MONTHS
 
 # "At most 160 EUR" can be passed on as 150: staying below a limit keeps to it.
 _AT_MOST = re.compile(
@@ -70,7 +70,10 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
             continue
         if value.kind in ("date", "time") and is_shifted(lost, value):
             continue
-        same = bool(labels(lost) & labels(value))
+        same = bool(labels(lost) & labels(value) - MONTHS.keys())
+        # "Before 18 December 2026" for "before 18 December" replaces no 2023 of the request.
+        if _is_year(lost) and _is_year(value) and not same:
+            continue
         if _slipped(lost, value, labelled=same):
             return value
         if retold and _is_only_code(lost, asked, value, new):
@@ -207,6 +210,9 @@ def _letters(value: Value) -> str:
 def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     """Return whether a value differs like a slip: `E81` for `E18`, 14 July for 14 June."""
     swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
+    # Version 2.8 is no 28, unless both are called the same.
+    if lost.kind == "number" and _mark(lost) != _mark(value) and not labelled:
+        return False
     if lost.kind == "date":
         return bool(days_of(lost) & days_of(value)) or is_tens_apart(lost, value)
     if lost.kind == "time":
@@ -215,6 +221,12 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
         return False
     # Round numbers differ in one digit by nature: 300 of the 500 words.
     return swapped or labelled or len(lost.digits.strip("0")) > 2
+
+
+def _is_year(value: Value) -> bool:
+    return value.kind == "number" and any(
+        1900 <= number <= 2100 and number == int(number) for number in value.numbers
+    )
 
 
 def is_shifted(lost: Value, value: Value, within: str | None = None) -> bool:

@@ -411,7 +411,27 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         new = [fact for fact in new if fact.kind in HARD]
         least = 1.0
     enough = enough and weight(_shared(new, read(first.answer))) >= least * weight(new) > 0
+    if (
+        enough
+        and _only_lists(first, same)
+        and any(fact.kind in HARD and fact not in same for fact in new)
+    ):
+        return []
     return [fact.text for fact in same] if enough else []
+
+
+# See `_only_lists`.
+_LISTED = 20
+_OF_LIST = 4
+
+
+def _only_lists(first: _Work, same: list[Fact]) -> bool:
+    """Return whether an answer is a long list, of which another answer names a few entries.
+
+    A table of all nightly jobs names whatever is said about one of them later.
+    """
+    found = read(first.answer).facts
+    return len(found) >= _LISTED and len(found) >= _OF_LIST * len(same)
 
 
 # "patient Okafor", "for Kenya": a capital after a word in lower case. At the start of a sentence it

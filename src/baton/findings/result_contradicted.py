@@ -374,7 +374,7 @@ def _against(
         if limit is not None:
             yield _finding(dispatch, piece, limit, value, "limit_broken")
             continue
-        if _is_set_apart(value):
+        if _is_set_apart(value) or _is_calculated(value):
             continue
         code = misquoted(value, piece.text, mine, against.values, against.is_known)
         if code is not None and not is_call and not _follows(value, mine, against):
@@ -414,6 +414,18 @@ def _is_set_apart(value: Value) -> bool:
     if not found:
         return False
     return _OF_SOMEBODY.search(before) is not None or _SET_APART.search(after) is not None
+
+
+# "€590 + 25 = €615"
+_CALCULATED = re.compile(
+    r"\d[^=≈]{0,60}(?:[+×*/÷·-]|\bx\b)[^=≈]{0,60}\d[^=≈]{0,20}[=≈]\s?[€$£]?\s?$"
+)
+
+
+def _is_calculated(value: Value) -> bool:
+    """Return whether a caller shows how it calculated a value."""
+    before, found, _ = value.sentence.rpartition(value.fact.text)
+    return bool(found) and _CALCULATED.search(before[-150:]) is not None
 
 
 def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
@@ -878,6 +890,10 @@ def _other_unit(value: Value, against: _Known) -> Value | None:
     for other in against.values:
         theirs = {key for key in other.fact.keys if key.startswith("u:")}
         if not theirs or theirs & sizes or other.digits != value.digits:
+            continue
+        # "Within 10 minutes" and a job that takes 10 s share a short number by chance.
+        named = value.words & other.words or labels(value) & labels(other)
+        if len(value.digits.strip("0")) < 2 and not named:
             continue
         # 12 degrees and 12,000 EUR share a number by chance.
         if other.numbers & value.numbers and _family(other) == _family(value):
