@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import baton
@@ -275,3 +277,18 @@ def test_runs_of_silent_models_do_not_tell_of_refused_calls() -> None:
     )
     assert "steps.refused" not in turn.runs[1].unknown
     assert only(turn).to_agent == "a"
+
+
+@pytest.mark.parametrize("name", ["spans.jsonl", "spans_documented_topology.jsonl"])
+def test_kinds_of_spans_may_be_in_capitals(tmp_path: Path, name: str) -> None:
+    recorded = NESTED.with_name(name)
+    shouted, count = re.subn(
+        r'(?<="claude_agent\.span_kind": ")\w+',
+        lambda kind: kind[0].upper(),
+        recorded.read_text("utf-8"),
+    )
+    assert count > 3
+    (tmp_path / name).write_text(shouted, "utf-8")
+    (one,), (other,) = baton.load_traces(recorded), baton.load_traces(tmp_path / name)
+    other.source.location = one.source.location
+    assert msgspec.to_builtins(one) == msgspec.to_builtins(other)

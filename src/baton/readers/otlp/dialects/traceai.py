@@ -67,10 +67,15 @@ _NO_OWNER = "calls whose agent the source does not record"
 claims = with_attribute(KIND)
 
 
+def _kind(span: Span) -> str:
+    """Return the kind of a span in lower case; some documents have it in capitals."""
+    return str(span.attributes.get(KIND, "")).lower()
+
+
 def read(span: Span) -> Reading:
     """Read one span."""
     attributes = span.attributes
-    kind = attributes[KIND]
+    kind = _kind(span)
     says: Reading
     if kind == "conversation":
         says = AgentSpan(
@@ -103,7 +108,7 @@ def _prompt(spans: list[Span]) -> str | None:
 
 def _tool(span: Span) -> ToolSpan:
     attributes = span.attributes
-    kind = attributes[KIND]
+    kind = _kind(span)
     # The span of a sub-agent has the name of its type, and its tool is always the same.
     named = "Agent" if kind == "subagent" else span.name.partition(".")[2]
     says = ToolSpan(
@@ -139,7 +144,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Find the agent of each call and text: by its parent, else by time."""
     own = [node for node in nodes if claims(node.span)]
     dispatches = [node for node in own if type(s := node.says) is ToolSpan and s.mode == "delegate"]
-    turns = [node for node in own if node.span.attributes[KIND] == "assistant_turn"]
+    turns = [node for node in own if _kind(node.span) == "assistant_turn"]
     nested = any(_below_dispatch(node) for node in own)
     if not nested:
         _resume(own)
@@ -252,7 +257,7 @@ def _tokens(node: Node, turns: Iterable[Node]) -> Usage | None:
     each = [
         usage_of(turn.span.attributes, _USED)
         for turn in turns
-        if turn.parent is node and turn.span.attributes.get(KIND) == "assistant_turn"
+        if turn.parent is node and _kind(turn.span) == "assistant_turn"
     ]
     known = [usage for usage in each if usage is not None and token_count(usage)]
     total = sum_usage(known) if known else None
