@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import Content, GotBack, Said, ToolCall, Trace, known
+from baton.model import (
+    Content,
+    ExpectedDispatch,
+    ExpectedToolCall,
+    GotBack,
+    Said,
+    ToolCall,
+    Trace,
+    known,
+)
 from baton.model.views import agent_chain, tool_calls
+from baton.testing.build import case, expect
 
 
 def chain(trace: Trace) -> list[str]:
@@ -383,3 +393,31 @@ def test_a_transfer_that_names_no_agent_is_a_failed_call(adk: Any, given: dict[s
     assert (turn.status, turn.dispatches) == ("completed", [])
     (call,) = tool_calls(turn, dispatches="include")
     assert (call.status, call.error) == ("failed", "`transfer_to_agent` names no agent")
+
+
+def test_a_call_that_may_be_for_an_agent_decides_nothing_without_definitions(adk: Any) -> None:
+    """Whether `pricer` is a tool or an agent is only in its definition, or in spans."""
+    events = [
+        adk.event("desk", adk.call("pricer", "c1", request="Which price?")),
+        adk.event("desk", adk.answer("pricer", "c1", {"result": "41 euros"})),
+        adk.event("desk", "It costs 41 euros."),
+    ]
+    expected = expect(
+        "x",
+        agents=["desk", "pricer"],
+        dispatches=[ExpectedDispatch(to="pricer", kind="delegate")],
+        tool_calls=[ExpectedToolCall(name="pricer"), ExpectedToolCall(name="look_up")],
+    )
+    wanted = ["agent_chain", "dispatch_routing", "tool_calls"]
+
+    def verdicts(trace: Trace) -> list[tuple[str, str]]:
+        trace.case = "case"
+        (result,) = baton.score([trace], [case(expected, id="case")], wanted)
+        return [(score.evaluator, score.status) for score in result.scores]
+
+    bare = adk.read(events)
+    assert verdicts(bare) == [(name, "skipped") for name in wanted]
+    told = dict(verdicts(adk.read(events, ("desk", "pricer"))))
+    assert (told["agent_chain"], told["dispatch_routing"]) == ("passed", "passed")
+    plain = [adk.event("desk", adk.call("pricer", "c1", item="tea")), adk.event("desk", "41.")]
+    assert {status for _, status in verdicts(adk.read(plain))} == {"failed"}

@@ -23,10 +23,10 @@ from baton.model import (
     nearest,
 )
 from baton.model.score import passes
-from baton.model.views import agent_chain, broken, in_short
+from baton.model.views import agent_chain, broken, in_short, possible_agents
 from baton.plugins import Alias
 
-from .base import Details, Pair, TurnEvaluator, Unscored, describe
+from .base import NO_DEFINITION, Details, Pair, TurnEvaluator, Unknown, Unscored, describe
 from .matching import assignment
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
@@ -231,7 +231,7 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
                 score.details["unplanned_turns"] = unplanned
         return scores
 
-    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnMatch:
+    def compare(self, trace: Trace, pair: Pair, context: EvalContext) -> TurnMatch | Unknown:
         """Compare the agents of one turn."""
         turn, stated = pair.turn, pair.expected.agents or []
         expected = wanted = in_best_order(stated, [])
@@ -244,6 +244,17 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
             expected = in_best_order(stated, actual)
             score = chain_score(expected, actual, self.sequence_match_type)
             lacking, extra = missing(expected, actual), missing(actual, expected)
+            # An agent behind a call may have asked others.
+            perhaps = possible_agents(trace, turn) if lacking else set()
+            if perhaps:
+                return Unknown(NO_DEFINITION.format(min(perhaps)))
+            score = chain_score(expected, actual, self.sequence_match_type)
+            lacking, extra = missing(expected, actual), missing(actual, expected)
+            renames = context.agent_names
+            called = {renames.get(name, name) for name in possible_agents(trace, turn)}
+            if not called.isdisjoint(lacking):
+                name = next(name for name in lacking if name in called)
+                return Unknown(NO_DEFINITION.format(name))
         if extra and not self.allow_extra_agents:
             score = 0.0
         # The reason why the turn broke may explain the missing agents.

@@ -371,6 +371,9 @@ class Unknown(str):
     __slots__ = ()
 
 
+NO_DEFINITION = "whether `{}` is a tool or an agent is not recorded: give definitions of the agents"
+"""Why a verdict about a call is unknown."""
+
 Compared = TypeVar("Compared")
 Which = Literal["stated", "last", "stated and last", "every"]
 """Which turns are compared: those that state something, the last one played, or all."""

@@ -29,9 +29,9 @@ from baton.model import (
     known,
     nearest,
 )
-from baton.model.views import group_of, run_names
+from baton.model.views import group_of, possible_agents, run_names
 
-from .base import Details, Pair, TurnEvaluator, describe
+from .base import NO_DEFINITION, Details, Pair, TurnEvaluator, describe
 
 Kind = Literal["transfer", "delegate", "sequence"]
 
@@ -257,6 +257,9 @@ def _unsure(
         names = [renames.get(name, name) for name in run_names(trace, run)]
         if expected.to in names and not run.started_by:
             return f"it is not recorded what started `{expected.to}`: record the agents' calls"
+    perhaps = possible_agents(trace, turn)
+    if perhaps:
+        return NO_DEFINITION.format(min(perhaps))
     return None
 
 

@@ -31,10 +31,16 @@ from baton.model import (
     known,
 )
 from baton.model.score import passes
-from baton.model.views import placed_calls, run_names, tool_calls, turn_tree
+from baton.model.views import (
+    placed_calls,
+    possible_agents,
+    run_names,
+    tool_calls,
+    turn_tree,
+)
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Unknown, Which, describe
+from .base import NO_DEFINITION, Pair, TurnEvaluator, Unknown, Which, describe
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -326,6 +332,17 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         also = {call.agent for call in wanted if call.agent is not None}
         scope = self._scope(trace, pair, context, self.agents, also)
         compared = self._compared(trace, pair, wanted, scope, context)
+        if not isinstance(compared, Unknown) and compared.missing:
+            # An agent behind a tool may have made the missing call.
+            perhaps = possible_agents(trace, pair.turn)
+            if perhaps:
+                return Unknown(NO_DEFINITION.format(min(perhaps)))
+            for dispatch in pair.turn.dispatches:
+                if self.dispatch_calls == "include" and not known(trace, dispatch, "call"):
+                    return Unknown(
+                        f"the call that handed over to `{dispatch.to_agent}` is not recorded; "
+                        "record the answers of the models as well"
+                    )
         if self.agents is not None or len(scope.runs) == len(pair.turn.runs):
             return compared
         if isinstance(compared, Unknown) or passes(compared.score, 1):

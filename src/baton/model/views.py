@@ -520,6 +520,18 @@ def placed_calls(
     return placed
 
 
+def possible_agents(trace: Trace, turn: Turn) -> set[str]:
+    """Return the names of calls of which the source does not record whether an agent answered.
+
+    Sessions of ADK look alike for a tool and for an agent that is a tool.
+    """
+    return {
+        call.name
+        for _, call in placed_calls(turn.runs, dispatches="exclude")
+        if call.unknown and not known(trace, call, "dispatch")
+    }
+
+
 class TreeNode(NamedTuple):
     """A run, the dispatches that started it, and the runs it delegated to."""
 
@@ -707,6 +719,7 @@ __all__ = [
     "index_of",
     "indexed",
     "placed_calls",
+    "possible_agents",
     "round_trip",
     "run_names",
     "sum_usage",

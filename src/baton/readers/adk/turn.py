@@ -417,6 +417,8 @@ class _TurnReader:
                 call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
             elif self._is_agent(wire.name, run):
                 self._delegate(opened, wire.args or {}, event, group)
+            elif not self._builder.catalog and _is_request(wire.args or {}):
+                call.unknown.append("dispatch")
 
     def _is_agent(self, name: str | None, run: AgentRun) -> bool:
         """Return whether a call is for another agent: an AgentTool has the name of its agent."""
@@ -439,11 +441,10 @@ class _TurnReader:
             self._turn, "delegate", run, agent, event.timestamp, opened.call
         )
         run.steps.append(self._builder.handed_off(dispatch))
-        request = arguments.get("request")
-        plain = isinstance(request, str) and len(arguments) == 1
+        plain = _is_request(arguments)
         dispatch.basis = "structure"
         dispatch.group = group
-        dispatch.prompt = Content(text=request) if plain else Content(data=arguments)
+        dispatch.prompt = Content(text=arguments["request"]) if plain else Content(data=arguments)
         opened.dispatch = dispatch
         self._builder.unseen_run(self._turn, dispatch, dispatch.prompt)
 
@@ -518,6 +519,11 @@ class _TurnReader:
             error=error,
         )
         opened.run.steps.append(self._builder.got_back(dispatch, event.timestamp))
+
+
+def _is_request(arguments: dict[str, Any]) -> bool:
+    """Return whether a call has the arguments of an AgentTool without a schema of its own."""
+    return arguments.keys() == {"request"} and isinstance(arguments["request"], str)
 
 
 def _joined(first: Content, more: Content) -> Content:

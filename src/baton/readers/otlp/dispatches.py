@@ -423,6 +423,9 @@ class _Linker:
         dispatch.basis = "stated" if target is not None else "structure"
         if target is None:
             dispatch.unknown.append("to_agent")
+        silent = bool(run.models) and run.models[-1].spoken is None
+        if action.step is None and action.handoff is not None and silent:
+            dispatch.unknown.append("call")  # a model's answer would have it
         if action.tool is not None and action.tool.target_kind is not None:
             dispatch.to_kind = action.tool.target_kind
         _describe(dispatch, action)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
+from itertools import pairwise, takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -302,6 +303,9 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
     """
     writer = _Writer(run, new_id)
     models = [(node, says) for node in nodes if type(says := node.says) is ModelSpan]
+    for (_, says), (_, after) in pairwise(models):
+        if says.spoken is None and not says.failed:
+            _take_answer(says, after)
     accounts: list[tuple[Node, AgentSpan]] = []
     if all(says.spoken is None for _, says in models):
         accounts = [(n, says) for n in run.nodes if type(says := n.says) is AgentSpan]
@@ -335,6 +339,18 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
         writer.is_told(model.heard_messages())
     run.run.steps = writer.steps
     return writer.settled()
+
+
+def _take_answer(says: ModelSpan, after: ModelSpan) -> None:
+    """Take the answer of a request from the next request, which repeats the conversation so far.
+
+    Traceloop records no answers of chat-completions models of OpenAI Agents.
+    """
+    heard, then = says.heard_messages(), after.heard_messages()
+    if heard and len(then) > len(heard) and then[: len(heard)] == heard:
+        answer = list(takewhile(lambda message: message.role == "assistant", then[len(heard) :]))
+        if answer:
+            says.spoken, says._spoken = answer, answer
 
 
 class _Writer:
