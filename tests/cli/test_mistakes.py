@@ -96,6 +96,11 @@ MISTAKES = {
         ["check", "gate.yaml"],
         'gate.yaml:3: gate.regression: expected a mapping or null, got "default"; its keys: `base',
     ),
+    "a text for a list of tools": (
+        ["score", RUN, "--agents", "agents.yaml"],
+        "agents.yaml:2: agents.x.tools: `Read` is none of all; write `[Read]`",
+    ),
+    "definitions that are not there": (["check", "nowhere.yaml"], "nothing.yaml: no such file"),
     "a policy and a recording the wrong way round": (
         ["guard", "check", "spans.jsonl", "gate.yaml"],
         "spans.jsonl: is a recording, not a policy: name the policy first",
@@ -167,6 +172,8 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "twice.json").write_text(
         '{"cases": [\n {"id": "a",\n "input": "x", "input": "y"}]}'
     )
+    (tmp_path / "agents.yaml").write_text("agents:\n  x: {tools: Read}\n")
+    (tmp_path / "nowhere.yaml").write_text("evaluators: [dispatch_scope]\nagents: nothing.yaml\n")
     (tmp_path / "gate.yaml").write_text("dataset: x\ngate:\n  regression: default\n")
     (tmp_path / "case.yaml").write_text("case:\n- {id: a, input: Hi.}\n")
     (tmp_path / "circle").symlink_to("elcric")

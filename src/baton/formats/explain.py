@@ -75,7 +75,7 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
                 alike = [next((s for s in structs if _tagged(value, s)), structs[0])]
             if alike:
                 attempts = [_explain(value, option, path) for option in alike]
-                return [_or_mapping(fault, info) for fault in min(attempts, key=len)]
+                return [_or_other(fault, value, info, path) for fault in min(attempts, key=len)]
             names = " or ".join(_name(option) for option in info.types)
             message = f"expected {names}, got {_describe(value)}"
             return [Fault(path, message + _in_a_list(value, info) + _with_keys(info.types))]
@@ -164,8 +164,10 @@ def _hint(key: str, free: list[str]) -> str:
     return suggestion(key, free)
 
 
-def _or_mapping(fault: Fault, info: inspect.UnionType) -> Fault:
-    """Mention that a mapping is allowed in place of a word."""
+def _or_other(fault: Fault, value: Any, info: inspect.UnionType, path: Path) -> Fault:
+    """Mention that a mapping or a list is allowed in place of a word: `tools: Read` as `[Read]`."""
+    if fault.path == path and "is none of" in fault.message and (meant := _in_a_list(value, info)):
+        return Fault(path, fault.message + meant)
     structs = [option for option in info.types if isinstance(option, inspect.StructType)]
     words = any(isinstance(option, inspect.LiteralType) for option in info.types)
     if not structs or not words or "is none of" not in fault.message:

@@ -185,6 +185,8 @@ def _check_config(file: Path, note: Note) -> str:
     config = load_config(file, own_code=False)
     for text in config.notes:
         note(text)
+    if config.agents:
+        load_catalog(config.agents)
     if config.dataset:
         check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
     for index, options in enumerate(config.providers):
