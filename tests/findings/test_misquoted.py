@@ -43,3 +43,33 @@ def test_a_misquoted_value_is_found_in_any_words(result: str, answer: str) -> No
 )
 def test_another_value_is_no_misquoted_one(result: str, answer: str) -> None:
     assert verdict("result_contradicted", trip(result, said(answer))).status != "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Rent 840 EUR, deposit 25 %.", "The deposit is 35 %, the rent 840 EUR."),
+        ("Harbour tax included, 4,182.60 EUR in total.", "Altogether it is 4,128.60 EUR."),
+        ("Effect 0.4, p = 0.004.", "It is significant as p is 0.04."),
+        ("Ferritin 62 µg/l on 3 May.", "Your ferritin is 26 µg/l."),
+        ("Die Backzeit beträgt 45 Minuten.", "Die Backzeit ist 54 Minuten."),
+    ],
+)
+def test_a_slip_next_to_the_same_word_is_found(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Rent 840 EUR, deposit 25 %.", "I suggest a deposit of 35 %."),
+        ("Rent 840 EUR, deposit 25 %.", "For furnished flats a deposit of 35 % is common."),
+        ("Room 6: temperature 27 °C.", "Set the temperature to 17 °C."),
+        ("Three boxes of 45 kg, pallet 9 kg.", "With the pallet they weigh 54 kg each."),
+        ("Effect 0.4, p = 0.004.", "In the pilot, p was 0.04."),
+        ("Ferritin 62 µg/l on 3 May.", "Last year your ferritin was 26 µg/l."),
+        ("Deposit 25 %, at least 200 EUR.", "Your own deposit of 35 % is fine."),
+    ],
+)
+def test_a_value_of_something_else_is_no_slip(result: str, answer: str) -> None:
+    assert verdict("result_contradicted", trip(result, said(answer))).status != "failed"

@@ -11,6 +11,7 @@ from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
 from .caller_texts import Piece, all_recorded, had_before
+from .changed_values import is_transposed
 from .facts import (
     Fact,
     Reading,
@@ -399,6 +400,7 @@ def _against(
         meant = None if is_call else _in_same_frame(value, mine, against)
         meant = meant or _meant(value, lost, mine, against, is_call=is_call)
         meant = meant or (None if is_call else _only_moment(value, lost, mine, against))
+        meant = meant or (None if is_call else _labelled_slip(value, lost, mine, against))
         if meant is None or _keeps_to(value, meant) or _is_same_end(value, meant):
             continue
         yield _finding(dispatch, piece, meant, value, "contradicted")
@@ -626,6 +628,61 @@ def _only_moment(
 
 
 _NEW_WORDS_OF_MOMENT = 1
+
+
+def _labelled_slip(
+    value: Value, lost: list[Value], mine: list[Value], against: _Known
+) -> Value | None:
+    """Return the value of a result that differs like a slip, next to the same word.
+
+    "A deposit of 30 %" for "deposit 20 %", "p is 0.08" for "p = 0.008", and 278.14 EUR for 287.14
+    EUR, which needs no word: so many digits are never swapped by chance.
+    """
+    if value.kind in ("date", "time", "identifier") or _is_set_apart(value):
+        return None
+    new = len(value.words - against.words)
+    if new > _NEW_WORDS_OF_LABELLED or _SUPPOSES.match(value.clause):
+        return None
+    # "Last year your ferritin was 26", "In the pilot, p was 0.04".
+    if any(_is_of_another(v, against) for v in (value, value._replace(clause=value.sentence))):
+        return None
+    before = value.sentence.partition(value.clause)[0]
+    words = (fact for fact in read(before).facts if fact.kind == "word")
+    if _ELSEWHERE.match(before) and any(not fact.keys & against.words for fact in words):
+        return None
+    for other in lost:
+        if other.kind != value.kind or value.digits == other.digits:
+            continue
+        same = {word for word in labels(value) & labels(other) if word != unit_text(value)}
+        if not _is_labelled_slip(value, other, same, new, against):
+            continue
+        if not _follows(value, mine, against) and not _is_sum(value, against):
+            return other
+    return None
+
+
+def _is_labelled_slip(
+    value: Value, other: Value, same: set[str], new: int, against: _Known
+) -> bool:
+    digits = value.digits, other.digits
+    if _decimals(value) == _decimals(other):
+        if is_transposed(*digits):
+            return len(digits[0]) >= _MANY_DIGITS or (bool(same) and not new)
+        # Without a unit, numbers of things differ in one digit by chance.
+        one = len(digits[0]) == len(digits[1]) > 1
+        one = one and sum(a != b for a, b in zip(*digits, strict=True)) == 1
+        said = _speaks_otherwise(value.clause, against.result) or _ABOUT.search(value.clause)
+        return one and value.kind != "number" and bool(same) and not new and not said
+    small = all(0 < n < 1 for v in (value, other) for n in v.numbers)
+    return small and bool(same) and digits[0].strip("0") == digits[1].strip("0")
+
+
+_NEW_WORDS_OF_LABELLED = 1
+_ELSEWHERE = re.compile(
+    r"\s?(?:in|at|for|on|with|during|under|by|im|in|bei|für|mit|dans|pour|avec|en|para|con)\b",
+    re.IGNORECASE,
+)
+_MANY_DIGITS = 5
 
 
 def _is_round(value: Value) -> bool:
