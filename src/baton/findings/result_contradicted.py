@@ -419,15 +419,15 @@ def _is_set_apart(value: Value) -> bool:
 
 
 # "€590 + 25 = €615"
-_CALCULATED = re.compile(
-    r"\d[^=≈]{0,60}(?:[+×*/÷·-]|\bx\b)[^=≈]{0,60}\d[^=≈]{0,20}[=≈]\s?[€$£]?\s?$"
-)
+_EQUALS = re.compile(r"[=≈]\s?[€$£]?\s?\Z")
+_OPERATION = re.compile(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
 
 
 def _is_calculated(value: Value) -> bool:
     """Return whether a caller shows how it calculated a value."""
     before, found, _ = value.sentence.rpartition(value.fact.text)
-    return bool(found) and _CALCULATED.search(before[-150:]) is not None
+    shown = before[-150:]
+    return bool(found) and _EQUALS.search(shown) is not None and bool(_OPERATION.search(shown))
 
 
 def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
