@@ -188,3 +188,14 @@ def test_a_tool_that_is_missing_is_no_missing_agent_where_that_one_ran() -> None
     found = score(made)
     assert found.status == "passed"
     assert "no tool `transfer_to_shipping`" in found.reason
+
+
+def test_a_tool_that_was_not_offered_proves_nothing_where_spans_are_missing() -> None:
+    made = trace(
+        "shipping", tool="transfer_to_shipping", offered=["transfer_to_billing"],
+        kind="transfer", status="unanswered",
+    )  # fmt: skip
+    made.turns[0].runs.append(run("shipping", id="r9"))
+    assert score(made).status == "failed"
+    made.turns[0].status = "incomplete"
+    assert score(made).status in ("skipped", "error")

@@ -131,7 +131,7 @@ _SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
 
 def target_known(
     trace: Trace,
-    turn: Turn,  # noqa: ARG001 - questions about dispatches all take the turn
+    turn: Turn,
     dispatch: Dispatch,
     renames: Mapping[str, str] = NO_NAMES,
 ) -> Answer:
@@ -142,12 +142,12 @@ def target_known(
     agents and this is not one of them. ``refused_target``: a policy or a person refused it.
     """
     try:
-        return _known(trace, dispatch, renames)
+        return _known(trace, turn, dispatch, renames)
     except TooMuchTextError:
         return NotRecorded(says=TOO_LONG)
 
 
-def _known(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> Answer:
+def _known(trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, str]) -> Answer:
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
     if dispatch.to_kind == "human":
         return Clear(says="asks a person")
@@ -186,6 +186,9 @@ def _known(trace: Trace, dispatch: Dispatch, renames: Mapping[str, str]) -> Answ
     offered = _offered(trace, sender, call) if named_after else None
     if offered:
         return Clear(says=f"`{name}` is known, though it was not started")
+    if offered is False and turn.status == "incomplete" and has_run(trace, dispatch.to_agent):
+        # Where spans are missing, another agent may have made the call.
+        return NotRecorded(says="the turn is incomplete: record it to its end")
     if offered is False:
         others = _reachable(sender) or _roster(trace, sender, name, renames)
         return [_unknown(trace, dispatch, sender, name, others, None)]

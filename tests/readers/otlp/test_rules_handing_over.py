@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from baton.model import AgentCard, Content, Turn
+from baton.model import AgentCard, Content, ToolCall, Turn
 from baton.readers.otlp.reader import read_spans
 
 from .spans import (
@@ -477,3 +477,20 @@ def test_a_generator_that_is_read_after_its_span_is_no_empty_answer() -> None:
         },
     )
     assert "result" in only(read(made)).unknown
+
+
+def test_an_agent_does_not_answer_a_call_that_failed_before_a_call_with_the_same_words() -> None:
+    """A misspelt tool is answered with an error, and the span of the second call is lost."""
+    wrong, right = call("ask_cler", "c1", request="Two nights?"), call("ask", "c2", q="Two nights?")
+    error = {"type": "tool_call_response", "id": "c1", "is_error": True, "result": "No such tool"}
+    told = [
+        {"role": "assistant", "parts": [{"type": "tool_call", **wrong}]},
+        {"role": "tool", "parts": [error]},
+    ]
+    clerk = agent("clerk", model("180.", hears="Two nights?"))
+    lead = agent("lead", model(calls=[wrong]), model(calls=[right], hears=told), clerk)
+    turn = read(lead)
+    assert edges(turn) == [("lead", "clerk", "delegate")]
+    assert only(turn).status == "completed"
+    first = next(step for step in turn.runs[0].steps if isinstance(step, ToolCall))
+    assert (first.name, first.status, first.dispatch) == ("ask_cler", "failed", None)

@@ -407,6 +407,7 @@ class _Linker:
             if action.node is None
             and action.step is not None
             and not action.step.dispatch
+            and not (action.failed and run.run.status == "completed")
             and _meant(action, run)
         )
         action = next(written, None)
@@ -614,6 +615,8 @@ class _WrittenCalls:
         for place, (writer, action) in enumerate(found[:_MOST_ALIKE]):
             asked = action.started
             if writer is not run and writer.started <= run.started and run.ended <= writer.ended:
+                if action.failed and run.run.status == "completed":
+                    continue  # it was answered with an error, and the agent worked
                 if asked is None or asked <= run.started + _TICK:
                     del found[place]
                     return writer
