@@ -24,6 +24,7 @@ FOLDERS: dict[str, Path] = {
     "hand-offs": OWN / "first",
     "second hand-offs": OWN / "second",
     "third hand-offs": OWN / "third",
+    "fourth hand-offs": OWN / "fourth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

@@ -671,3 +671,24 @@ def test_a_year_that_is_named_alike_is_replaced() -> None:
     user = "Send the budget 2027 and the stock list to Kim."
     found = only(judge(asked(user, "Send the budget 2028 and the stock list to Kim.")))
     assert found.details["dropped"] == ["2027"]
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Is 640 euros fair for our car? It was built in 1994.",
+            "Usual price of a car that was built between 1990 and 1999?",
+        ),
+        (
+            "The pump ran at 12 bar, now it has 7 bar. Needed: 9 bar. Find the leak in hall 4.",
+            "Find the leak in hall 4. The pump needs 9 bar.",
+        ),
+        (
+            "Quote 30 chairs with arms for the office, delivered. In 2023 the price was 78.",
+            "Quote 30 chairs with arms for the office, delivered.",
+        ),
+    ],
+)
+def test_a_range_and_a_value_of_the_past_lose_nothing(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)

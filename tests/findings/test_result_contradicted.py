@@ -314,3 +314,35 @@ def test_chance_and_calculations_contradict_nothing(result: str, answer: str) ->
 def test_another_unit_of_the_same_thing_is_a_contradiction() -> None:
     score = verdict("result_contradicted", trip("Retry delay: 20 s", said("Retry delay: 20 min")))
     assert score.status == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "result", "answer"),
+    [
+        (
+            "How much fat is in 80 g of brie and 50 g of ham?",
+            "fat per 100 g: brie 28.0 g; ham 4.2 g",
+            "22.4 g from the brie and 2.1 g from the ham.",
+        ),
+        (
+            "How many orders are late?",
+            "north: 214 late, 0 lost; south: 181 late, 0 lost; west 2: 77 late, 1 lost; 3: 5 late",
+            "There are 477 late orders.",
+        ),
+        (
+            "Is 71,200 above the limit?",
+            "Limit: EUR 66,150 a year (= 5,512.50 x 12).",
+            "Yes, it is about 5,000 above the limit of 66,150.",
+        ),
+        (
+            "What may I claim?",
+            "Flat rate: 6 EUR a day, max. 1,260 EUR.",
+            "This exceeds the allowance of 1,230 EUR.",
+        ),
+    ],
+)
+def test_what_follows_from_rates_sums_and_differences_contradicts_nothing(
+    user: str, result: str, answer: str
+) -> None:
+    made = trip(result, said(answer), user=user)
+    assert verdict("result_contradicted", made).status != "failed"

@@ -66,7 +66,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
             continue
         if lost.kind == "identifier" and _letters(lost) != _letters(value):
             continue
-        if _is_own(lost, value):
+        if _is_own(lost, value) or _is_in_range(lost, value):
             continue
         if value.kind in ("date", "time") and is_shifted(lost, value):
             continue
@@ -81,6 +81,21 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
         if retold and (_is_only(lost, asked, value, new) if value.kind in _MANY else same):
             return value
     return None
+
+
+_RANGE = re.compile(
+    r"(?<![\d.,])(\d+(?:\.\d+)?)\s?(?:-|–|\.\.|(?:and|to|bis|und|et|à|y|a|e)\b)\s?(\d+(?:\.\d+)?)"
+)
+
+
+def _is_in_range(lost: Value, value: Value) -> bool:
+    """Return whether a value is an end of a range around the lost one: 1970 to 1979 for 1974."""
+    return any(
+        float(low) <= number <= float(high)
+        for low, high in _RANGE.findall(value.clause)
+        for number in lost.numbers
+        if value.fact.text in (low, high)
+    )
 
 
 def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:

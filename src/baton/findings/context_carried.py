@@ -52,7 +52,7 @@ from .quantities import SHARE_OF, in_digits, share_keys
 from .replaced_words import Replaced, repeats, replaced
 from .reversed_limits import reversed_limits
 from .substituted_values import substituted
-from .values import Value, values_of
+from .values import Value, unit_text, values_of
 from .waived_limits import waived
 from .words import (
     asides,
@@ -635,10 +635,35 @@ def _is_missing(
     # "12-15 Sept." are three nights from the 12th on.
     if re.fullmatch(r"\d{1,3}-\d{1,3}", fact.text):
         return False
+    # "It had 52 fps" and "in 2023 the price was 980" are about the past, and "below 45 fps" has the
+    # number of fps that counts.
+    if fact.kind == "number" and (_was_so(fact, sentence) or _has_its_unit(fact, sentence, sent)):
+        return False
     # "Two more positions" can be "further positions", and a planner can keep a deadline to itself.
     if fact.text.isalpha() or is_deadline(fact.text, sentence):
         return False
     return sent.retold and _needed(fact, parts, others, sent, limits)
+
+
+_WAS = re.compile(
+    r"\b(?:was|were|had|used to|paid|cost(?! (?:at|no|up))|war|waren|hatte\w*|kostete\w*"
+    r"|bezahlte\w*|était|étaient|avait|coûtait|era|eran|fue|fueron|tenía|costaba|aveva)\b",
+    re.IGNORECASE,
+)
+
+
+def _was_so(fact: Fact, sentence: str) -> bool:
+    """Return whether a number belongs to a statement about the past."""
+    return any(fact.text in clause and _WAS.search(clause) for clause in clauses(sentence))
+
+
+def _has_its_unit(fact: Fact, sentence: str, sent: _Sent) -> bool:
+    """Return whether a prompt carries another number of the request with the unit of this one."""
+    units = {unit_text(v) for v in values_of(sentence) if v.fact.keys == fact.keys} - {""}
+    request = read(sent.request.text)
+    return any(
+        unit_text(value) in units and request.holds(value.fact) for value in values_of(sent.prompt)
+    )
 
 
 def _is_spelled(fact: Fact, sent: _Sent) -> bool:

@@ -56,7 +56,8 @@ _OTHERWISE = re.compile(
     r"""\b(?:normal\w*|usual\w*|typical\w*|average|last|previous\w*|earlier|former\w*|another|others?
         |would|should|could|might|suggest\w*|recommend\w*|propos\w*|advis\w*|want\w*|need\w*|instead
         |left|remain\w*|rest|free|total|together|altogether|sum|difference|combined|more|less|larger
-        |smaller|longer|shorter|by\ law|if|once|ago|before|after|until|since|in\ time|warn\w*|again
+        |smaller|longer|shorter|above|below|higher|lower|cheaper|dearer|höher|niedriger|teurer
+        |günstiger|by\ law|if|once|ago|before|after|until|since|in\ time|warn\w*|again
         |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -543,6 +544,8 @@ def _meant(
         return None
     new = value.words - against.words
     near = [v for v in alike if _is_telling_slip(value, v, against)]
+    if _has_own_name(value, against):
+        near = [v for v in near if sorted(value.digits) == sorted(v.digits)]
     if value.kind == "date":
         # "It should be over by 12 December" for 12 September.
         moved = [
@@ -773,6 +776,15 @@ def _is_telling_slip(value: Value, other: Value, against: _Known) -> bool:
     if sizes and all(max(a, b) >= 10 * min(a, b) for a, b in sizes):
         return _zeros_apart(value, other)
     return len(other.digits.strip("0")) > 2 or bool(labels(value) & labels(other))
+
+
+def _has_own_name(value: Value, against: _Known) -> bool:
+    """Return whether what is right before a value occurs nowhere else: "the allowance of 1,230"."""
+    before = value.sentence.partition(value.fact.text)[0]
+    match = re.search(
+        r"([^\W\d_]{4,40})\s(?:of|von|de|at|is|ist|zu)\s(?:[€$£]|EUR |USD )?$", before
+    )
+    return match is not None and not any(against.said.holds(fact) for fact in read(match[1]).facts)
 
 
 def _is_in_series(value: Value, against: _Known) -> bool:
@@ -1030,7 +1042,28 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     if value.kind == "duration" and any(v.kind == "time" for v in base):
         times = [m for v in base if v.kind == "time" for m in _moments(v.fact)]
         made += [60 * abs(a - b) for i, a in enumerate(times) for b in times[i + 1 :]]
-    return _near(value.sizes, made, 0.002)
+    made += _parts_of_rates(value, against)
+    return _near(value.sizes, made, _ROUGHLY if _ABOUT.search(value.clause) else 0.002)
+
+
+# "13.5 g per 100 g", "0.38 EUR/km", "12 % of the turnover"
+_RATE = re.compile(r"\b(?:per|each|je|pro|par|por|à)\b|[/%]", re.IGNORECASE)
+
+
+def _parts_of_rates(value: Value, against: _Known) -> Iterator[float]:
+    """Yield the products of the result's values and of amounts, if there are rates.
+
+    60 g of oats with 13.5 g of protein per 100 g have 8.1 g.
+    """
+    if not any(
+        _RATE.search(text) for text in (against.result, *(v.sentence for v in against.others))
+    ):
+        return
+    rates = [size for v in against.values if v.kind == value.kind for size in v.sizes]
+    amounts = {n for v in against.others if v.kind != "identifier" for n in v.numbers if n}
+    for rate in rates:
+        for amount in amounts:
+            yield from (rate * amount / base for base in (1.0, 100.0, 1000.0))
 
 
 # "10.00 net" for 11.90 with 19 % VAT. Shares below 1 % are no taxes and discounts.
@@ -1112,10 +1145,16 @@ def _is_total_or_mean(value: Value, against: _Known) -> bool:
         return False
     half = 0.51 * 10.0 ** -_decimals(value) * unit_size(value)
     about = _ROUGHLY if _ABOUT.search(value.clause) else 0.0
-    sizes = [size for v in against.values if v.kind == value.kind for size in v.sizes]
+    alike = [v for v in against.values if v.kind == value.kind]
+    # "212 fail, 0 ok ... 151 fail, 0 ok": the sum of those with one unit.
+    by_unit: dict[str, list[float]] = {}
+    for other in alike:
+        by_unit.setdefault(unit_text(other), []).extend(other.sizes)
+    sizes = [size for v in alike for size in v.sizes]
     return any(
         abs(size - made) <= max(half, about * abs(made))
-        for made in _totals_and_means(sizes)
+        for group in (sizes, *by_unit.values())
+        for made in _totals_and_means(group)
         for size in value.sizes
     )
 
