@@ -25,6 +25,7 @@ FOLDERS: dict[str, Path] = {
     "second hand-offs": OWN / "second",
     "third hand-offs": OWN / "third",
     "fourth hand-offs": OWN / "fourth",
+    "fifth hand-offs": OWN / "fifth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

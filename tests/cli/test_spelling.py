@@ -115,6 +115,7 @@ def test_a_report_goes_into_a_file_whose_suffix_tells_the_format(baton: Run, fol
 def test_output_is_a_file(baton: Run, folder: Path, line: list[str], file: str) -> None:
     assert baton(*line, "-o", file).code == 0
     written = (folder / file).read_bytes()
+    (folder / file).unlink()  # `draft` overwrites no file
     assert baton(*line, f"--output={file}").code == 0
     assert (folder / file).read_bytes() == written
 

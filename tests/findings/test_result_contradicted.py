@@ -335,6 +335,11 @@ def test_another_unit_of_the_same_thing_is_a_contradiction() -> None:
             "Yes, it is about 5,000 above the limit of 66,150.",
         ),
         (
+            "Are the ids of stock complete?",
+            " count  | count\n--------+--------\n 310412 | 310398\n(1 row)",
+            "There are 14 rows too many.",
+        ),
+        (
             "What may I claim?",
             "Flat rate: 6 EUR a day, max. 1,260 EUR.",
             "This exceeds the allowance of 1,230 EUR.",

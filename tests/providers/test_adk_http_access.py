@@ -123,14 +123,18 @@ def test_settings_that_cannot_be_meant_stop_before_anything_is_sent(
 
 
 @pytest.mark.parametrize(
-    "url", ["", "localhost:8000", "ftp://host", "http://", "http://[::1:80", "http://host:99999"]
+    ("url", "instead"),
+    [
+        ("localhost:8000", "http://localhost:8000"),
+        *((url, "http://HOST:PORT") for url in ("", "ftp://host", "http://", "http://[::1:80")),
+        ("http://host:99999", "http://HOST:PORT"),
+    ],
 )
-def test_what_is_no_address_stops_with_how_to_write_one(url: str) -> None:
+def test_what_is_no_address_stops_with_how_to_write_one(url: str, instead: str) -> None:
     with pytest.raises(InputError) as raised:
         make_provider(spec(url))
-    assert f"endpoint_url: `{url}` is not a valid address: write http://HOST:PORT" in str(
-        raised.value
-    )
+    message = f"endpoint_url: `{url}` is not a valid address: write {instead}"
+    assert message in str(raised.value)
 
 
 def test_an_address_that_is_none_does_not_show_its_password() -> None:
