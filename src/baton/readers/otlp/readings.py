@@ -65,8 +65,12 @@ class _Conversing(_Reading, kw_only=True, eq=False):
     def heard_messages(self) -> list[Message]:
         """Return the messages that the model or agent was given."""
         if self._heard is None:
-            self._heard = _messages(self.heard, "user")
+            self._heard = self.read_heard()
         return self._heard
+
+    def read_heard(self) -> list[Message]:
+        """Return the messages that the model or agent was given, without keeping them."""
+        return self._heard if self._heard is not None else _messages(self.heard, "user")
 
     def spoken_messages(self) -> list[Message]:
         """Return the messages that the model or agent answered with."""

@@ -346,7 +346,11 @@ def _take_answer(says: ModelSpan, after: ModelSpan) -> None:
 
     Traceloop records no answers of chat-completions models of OpenAI Agents.
     """
-    heard, then = says.heard_messages(), after.heard_messages()
+    # Each request repeats the earlier ones. Their messages are not kept, as they fill the memory.
+    if isinstance(says.heard, str) and isinstance(after.heard, str):
+        if len(after.heard) <= len(says.heard):
+            return
+    heard, then = says.read_heard(), after.read_heard()
     if heard and len(then) > len(heard) and then[: len(heard)] == heard:
         answer = list(takewhile(lambda message: message.role == "assistant", then[len(heard) :]))
         if answer:
