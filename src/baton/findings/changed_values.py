@@ -13,6 +13,7 @@ from .facts import Fact, Reading
 from .values import (
     Value,
     days_of,
+    decimal_places,
     is_converted,
     is_copied_around,
     is_slip,
@@ -226,7 +227,7 @@ def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     """Return whether a value differs like a slip: `E81` for `E18`, 14 July for 14 June."""
     swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
     # Version 2.8 is no 28, unless both are called the same.
-    if lost.kind == "number" and _mark(lost) != _mark(value) and not labelled:
+    if lost.kind == "number" and decimal_places(lost) != decimal_places(value) and not labelled:
         return False
     if lost.kind == "date":
         return bool(days_of(lost) & days_of(value)) or is_tens_apart(lost, value)
@@ -285,7 +286,7 @@ def swapped_digits(fact: Fact, asked: list[Value], new: list[Value]) -> Value | 
             if not is_transposed(lost.digits, value.digits) or _letters(lost) != _letters(value):
                 continue
             # The decimal mark stays in place, and 26 % does not complete 74 %.
-            if _mark(lost) != _mark(value) or is_converted(lost, value):
+            if decimal_places(lost) != decimal_places(value) or is_converted(lost, value):
                 continue
             if lost.kind == "share" and 100 in {a + b for a in lost.numbers for b in value.numbers}:
                 continue
@@ -297,12 +298,6 @@ def swapped_digits(fact: Fact, asked: list[Value], new: list[Value]) -> Value | 
             elif lost.kind in ("number", "identifier") and same and len(lost.digits) > 2:
                 return value
     return None
-
-
-def _mark(value: Value) -> int:
-    """Return how many digits follow the last mark of a number."""
-    behind = re.search(r"[.,](\d+)\D*$", value.fact.text)
-    return len(behind[1]) if behind is not None else 0
 
 
 # "First test it with 10 rows", "in batches of 100 rows", "at least 100 guests".

@@ -35,6 +35,7 @@ from .quantities import days_in_full, measure_key
 from .values import (
     Value,
     days_of,
+    decimal_places,
     is_converted,
     is_framed_alike,
     is_slip,
@@ -668,7 +669,7 @@ def _is_labelled_slip(
     value: Value, other: Value, same: set[str], new: int, against: _Known
 ) -> bool:
     digits = value.digits, other.digits
-    if _decimals(value) == _decimals(other):
+    if decimal_places(value) == decimal_places(other):
         if is_transposed(*digits):
             return len(digits[0]) >= _MANY_DIGITS or (bool(same) and not new)
         # Without a unit, numbers of things differ in one digit by chance.
@@ -1086,7 +1087,9 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
     Net and gross prices, before and after a discount. In two steps only a share of the result:
     34,560 GBP are 60 % of 48,000 GBP with 20 % VAT. Prices often lack their currency.
     """
-    if not (value.kind.isupper() or (value.kind == "number" and _decimals(value) == _OF_MONEY)):
+    if not (
+        value.kind.isupper() or (value.kind == "number" and decimal_places(value) == _OF_MONEY)
+    ):
         return False
     shares = {a for v in base if v.kind == "share" for a in v.sizes}
     shares = {a for a in shares if _SMALLEST_SHARE <= a < 1}
@@ -1095,7 +1098,7 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
     sizes = {size for v in base if v.kind in (value.kind, "number") for size in v.sizes}
     steps = {step for a in shares for f in (1 + a, 1 - a) for step in (f, 1 / f)}
     steps |= {(1 + a) * b for a in shares for b in shares if a != b}
-    half = 0.51 * 10.0 ** -_decimals(value) * unit_size(value)
+    half = 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
     about = _ABOUT.search(value.clause) is not None
     return any(
         abs(size * step - told) <= (_ROUGHLY if about else _ROUNDED_AMOUNT) * told
@@ -1108,11 +1111,6 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
 
 # 10.00 and 7.95, but not 9.1 seconds.
 _OF_MONEY = 2
-
-
-def _decimals(value: Value) -> int:
-    _, point, decimals = value.fact.text.replace(",", ".").rpartition(".")
-    return len(decimals) if point else 0
 
 
 # Of more values, each group would be too many.
@@ -1149,7 +1147,7 @@ def _is_total_or_mean(value: Value, against: _Known) -> bool:
     # Small numbers are often sums of others by chance.
     if value.kind == "number" and all(n < 100 for n in value.numbers):
         return False
-    half = 0.51 * 10.0 ** -_decimals(value) * unit_size(value)
+    half = 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
     about = _ROUGHLY if _ABOUT.search(value.clause) else 0.0
     alike = [v for v in against.values if v.kind == value.kind]
     # "212 fail, 0 ok ... 151 fail, 0 ok": the sum of those with one unit.

@@ -138,6 +138,12 @@ def _decimals(value: Value) -> set[int]:
     return {0, behind} if behind == 3 else {behind}
 
 
+def decimal_places(value: Value) -> int:
+    """Return how many digits follow the last mark of a number: 2 for 4,310.75, 3 for 4,310."""
+    behind = re.search(r"[.,](\d+)\D*$", value.fact.text)
+    return len(behind[1]) if behind is not None else 0
+
+
 def days_of(value: Value) -> set[str]:
     """Return the possible days of the month of a date."""
     return {key.rpartition("-")[2] for key in value.fact.keys if key.count("-") == 1}

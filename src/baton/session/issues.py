@@ -369,11 +369,10 @@ def _each_once(
 
 
 def _origin_of(result: CaseResult, trace: Trace) -> str:
-    """Return what tells a conversation from others with the same id.
+    """Return what distinguishes a conversation from others with the same id.
 
-    Each play of a case has the id of the case, and is a conversation of its own: it is told by the
-    time when it started. A recording is the same one wherever its copies are, and whether or not it
-    was scored with a case: it is told by its content.
+    Plays of one case share its id but are separate conversations, so their start time counts. A
+    recording is identified by its content: its copies count once, scored with a case or without.
     """
     if result.recorded is None:
         return str((result.timings or {}).get("started", ""))
