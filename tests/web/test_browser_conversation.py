@@ -238,7 +238,8 @@ def test_an_open_conversation_grows_under_the_eyes_of_its_reader(
     number = add_conversation(store, first, state="open")
     with tab(browser, address) as (page, wrong):
         opened(page, f"/conversations/{number}#d-d1")
-        page.wait_for_selector(".dispatch-card")
+        page.get_by_label("Comment on the label").fill("half a sent")
+        page.get_by_label("Comment on the label").evaluate("field => { field.old = true }")
         place = store.bodies.put(day_of(START), [msgspec.msgpack.encode(more)])[0]
         with store.write() as connection:
             change = update(conversation).where(
@@ -248,6 +249,10 @@ def test_an_open_conversation_grows_under_the_eyes_of_its_reader(
         page.locator("#grown", has_text="It has ended.").wait_for()
         assert "steps more" in page.locator("#grown").inner_text()
         assert page.locator(".dispatch-card").count() == 1
+        page.wait_for_function("!document.querySelector('.label-form input').old")
+        page.wait_for_function("document.activeElement.matches('.label-form input')")
+        page.keyboard.type("ence")
+        assert page.get_by_label("Comment on the label").input_value() == "half a sentence"
         assert "in progress" not in page.locator("#figures").inner_text()
         assert wrong == []
 

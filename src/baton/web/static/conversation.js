@@ -35,23 +35,18 @@ function failed(error) {
 }
 
 function draw(next) {
-  const before = view && { card: view.current, tab: view.chosen, closed: closedParts(), top: scrollY };
+  const [before, top] = [view, scrollY];
+  const typing = document.activeElement?.closest(".label-form input");
   data = next;
   for (const [name, hue] of Object.entries(data.hues)) setHue(name, hue);
   view = new RunView(data.trace, data.scores, PAGE);
   view.node.querySelector(".short-view").after(verdicts());
   root.replaceChildren(view.node);
   if (before) {
-    if (before.tab === "lanes") view.choose("lanes");
-    if (before.card && view.index.cards[before.card]) view.show(before.card);
-    for (const id of before.closed) if (view.tree.places.get(id)) view.tree.places.get(id).open = false;
-    scrollTo({ top: before.top, behavior: "instant" });
+    view.resume(before).then(() => typing && view.aside.querySelector(".label-form input")?.focus({ preventScroll: true }));
+    scrollTo({ top, behavior: "instant" });
   }
   comments();
-}
-
-function closedParts() {
-  return [...view.tree.node.querySelectorAll("details.run:not([open])")].map((node) => node.dataset.part);
 }
 
 function verdicts() {
@@ -84,6 +79,8 @@ function follow() {
 
 // ---- Labels: right or wrong, with a comment.
 
+const drafts = new Map(); // the comments that are typed and not saved, by dispatch: a card is drawn again when its run grows
+
 function actions(dispatch) {
   const mine = data.labels.filter((label) => label.subject === dispatch.id);
   const lines = mine.map((label) => el("p", { class: "said-label" },
@@ -97,7 +94,8 @@ function actions(dispatch) {
     return option;
   }));
   if (judged && data.rubrics.includes(judged.type)) rubric.value = judged.type;
-  const note = el("input", { type: "text", placeholder: "comment", "aria-label": "Comment on the label", maxlength: "10000", autocomplete: "off" });
+  const note = el("input", { type: "text", placeholder: "comment", "aria-label": "Comment on the label", maxlength: "10000", autocomplete: "off", oninput: () => drafts.set(dispatch.id, note.value) });
+  note.value = drafts.get(dispatch.id) || "";
   const give = (value) => label(dispatch.id, rubric.value, value, note.value);
   return el(
     "div", { class: "labels" },
@@ -126,6 +124,7 @@ async function label(subject, rubric, value, note) {
     const made = await send(at("labels"), { subject, rubric, value, note });
     (rubric === "comment" ? data.comments : data.labels).unshift(made);
     toast(rubric === "comment" ? "Comment saved." : "Label saved: " + word(value) + ".");
+    if (rubric !== "comment") drafts.delete(subject);
     if (rubric !== "comment" && view.current === subject) view.show(subject);
     return true;
   } catch (error) {

@@ -126,15 +126,13 @@ if (root) {
       run = null;
       return;
     }
-    const before = run && { card: run.current, tab: run.chosen, top: trace.scrollTop, closed: [...run.tree.node.querySelectorAll("details.run:not([open])")].map((node) => node.dataset.part) };
+    const [before, top] = [run, trace.scrollTop];
     for (const turn of view.run.turns || []) if (isRunning(turn)) underWay(turn);
     run = new RunView(view.run, [], { address: (id) => "#" + id });
     fill(trace, el("h2", { class: "sr" }, "Trace"), el("h3", { class: "sr" }, "The run"), run.node);
     if (!before) return;
-    if (before.tab === "lanes") run.choose("lanes");
-    if (before.card && run.index.cards[before.card]) run.show(before.card);
-    for (const id of before.closed) if (run.tree.places.get(id)) run.tree.places.get(id).open = false;
-    trace.scrollTop = before.top;
+    run.resume(before);
+    trace.scrollTop = top;
   }
 
   // While a turn is running, a missing answer is not a fault yet.

@@ -54,23 +54,48 @@ export class RunView {
 
   // Opens the card of a dispatch, or shows any other part in the tree.
   async show(id) {
-    const card = this.index.cards[id];
-    if (!card) return this.reveal(id);
-    this.current = id;
-    if (this.page.card && !card.turn) {
-      const whole = await this.page.card(id);
-      if (!whole || this.current !== id) return;
-      Object.assign(card, whole);
-    }
-    this.aside.replaceChildren(dispatchCard(id, this.about));
-    this.aside.hidden = false;
-    this.node.classList.add("with-card");
-    if (this.chosen === "lanes") this.lanes.draw();
-    else this.mark(id);
+    if (!this.index.cards[id]) return this.reveal(id);
+    if (!(await this.fill(id))) return;
     this.aside.scrollTop = 0;
     if (getComputedStyle(this.aside).position !== "sticky") this.aside.scrollIntoView({ block: "start" });
     this.aside.focus({ preventScroll: true });
     if (this.page.opened) this.page.opened(id);
+  }
+
+  // Takes over what the reader opened and closed in an earlier view of the run. The old card
+  // stays until the new one is loaded: on a slow server it would vanish for a while.
+  async resume(earlier) {
+    const [id, top] = [earlier.current, earlier.aside.scrollTop];
+    if (earlier.chosen === "lanes") this.choose("lanes");
+    for (const node of earlier.tree.node.querySelectorAll("details.run:not([open])")) {
+      const place = this.tree.places.get(node.dataset.part);
+      if (place) place.open = false;
+    }
+    if (!this.index.cards[id]) return;
+    this.aside.replaceChildren(...earlier.aside.childNodes);
+    this.openPane();
+    if (await this.fill(id)) this.aside.scrollTop = top;
+  }
+
+  // Loads and draws a card. Returns whether it is there: another may have been opened meanwhile.
+  async fill(id) {
+    const card = this.index.cards[id];
+    this.current = id;
+    if (this.page.card && !card.turn) {
+      const whole = await this.page.card(id);
+      if (!whole || this.current !== id) return false;
+      Object.assign(card, whole);
+    }
+    this.aside.replaceChildren(dispatchCard(id, this.about));
+    this.openPane();
+    if (this.chosen === "lanes") this.lanes.draw();
+    else this.mark(id);
+    return true;
+  }
+
+  openPane() {
+    this.aside.hidden = false;
+    this.node.classList.add("with-card");
   }
 
   mark(id) {
