@@ -28,12 +28,32 @@ def test_evaluations_are_compared_kept_and_followed_over_time() -> None:
     folder = evaluation.save(".baton/evaluations/20260101T000000Z-one")
     snapshot, file = library.set_baseline(folder)
     assert library.open_baseline() == (snapshot, file)
-    assert library.compare("default", evaluation).outcome in ("same", "unclear")
-    assert library.compare(folder, folder).itself
-    in_memory = library.compare(evaluation, evaluation)
-    assert (in_memory.itself, in_memory.outcome) == (True, "error")
+    again = library.score("refund.sse", "cases.yaml").save("pr/20260101T000000Z-one")
+    compared = library.compare("default", again)
+    assert not compared.itself, "a folder of the same name elsewhere is another evaluation"
+    assert compared.outcome in ("same", "unclear")
     (point,) = library.trend(axis="agent_chain")
     assert point.value == 1
+
+
+def test_an_evaluation_is_recognised_in_memory_in_folders_and_as_a_baseline() -> None:
+    evaluation = library.score("refund.sse", "cases.yaml")
+    folder, copy = evaluation.save("out/one"), evaluation.save("out/two")
+    library.set_baseline(folder)
+    sides = [evaluation, folder, copy, "default"]
+    for before in sides:
+        for after in sides:
+            compared = library.compare(before, after)
+            assert (compared.itself, compared.outcome) == (True, "error"), (before, after)
+    assert not library.compare(evaluation, library.score("refund.sse", "cases.yaml")).itself
+
+
+def test_a_saved_evaluation_says_when_it_took_place() -> None:
+    evaluation = library.score("refund.sse", "cases.yaml")
+    folder = evaluation.save("out/one")
+    stored = json.loads((folder / "evaluation.json").read_text())["timings"]
+    assert stored == evaluation.timings
+    assert set(stored) == {"started", "ended", "seconds"}
 
 
 def test_a_stored_evaluation_is_reported_on() -> None:

@@ -82,8 +82,15 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _are_same(before: Snapshot, after: Snapshot) -> bool:
-    # Evaluations in memory have no id.
-    return before is after or (bool(after.id) and before.id == after.id)
+    """Tell by start and results: names of folders are not unique (`main/run`, `pr/run`).
+
+    A copy, a baseline and an evaluation in memory have the start of the folder, and its results.
+    A folder that was resumed since then keeps its start and its id.
+    """
+    if not after.made:  # made by a program: `Evaluation(...)`, or by hand
+        return before is after or (bool(after.id) and before.id == after.id)
+    is_one = before.id == after.id or before.cases == after.cases
+    return before.made == after.made and is_one
 
 
 def compare(

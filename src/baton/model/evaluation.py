@@ -1,7 +1,7 @@
 """Results: of a case, of an evaluator, of an evaluation."""
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -150,6 +150,7 @@ class Evaluation(msgspec.Struct, kw_only=True):
     ``problems`` say what could not be evaluated, ``notices`` are for every reader.
     ``routing`` are the cells of the routing matrix, ``efficiency`` the counters of all results,
     ``by_agent`` the scores of judged evaluators by agent, ``gate`` the results of its rules.
+    ``timings`` has when it ``started`` and ``ended`` (ISO 8601, UTC) and its ``seconds``.
     """
 
     name: str
@@ -162,6 +163,7 @@ class Evaluation(msgspec.Struct, kw_only=True):
     efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
     by_agent: list[AgentScores] = msgspec.field(default_factory=list)
     gate: list[GateResult] = msgspec.field(default_factory=list)
+    timings: dict[str, Any] = msgspec.field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
@@ -32,6 +33,7 @@ from baton.store import (
     read_evaluation,
     row_of,
     rows_of,
+    timings_of,
 )
 
 from .plan import Plan
@@ -305,6 +307,7 @@ class MemoryResults:
     """Keeps all results."""
 
     def __init__(self, plan: Plan, planned: int | None = None) -> None:
+        self._started = time.time()
         self._plan = plan
         self._planned = planned
         self._notices: list[str] = []
@@ -345,6 +348,7 @@ class MemoryResults:
             efficiency=tally.efficiency,
             by_agent=tally.by_agent.sums(),
             gate=decision.results,
+            timings=timings_of(self._started),
         )
 
 

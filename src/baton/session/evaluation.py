@@ -97,7 +97,7 @@ class Evaluation(model.Evaluation, kw_only=True):
 
     @property
     def header(self) -> Header:
-        """The contents of `evaluation.json`, without times, as this is not stored."""
+        """The contents of `evaluation.json`, without an id, as this is not stored."""
         header = msgspec.convert(self.about, Header)
         header.version = VERSION
         header.name, header.status = self.name, self.status
@@ -105,7 +105,7 @@ class Evaluation(model.Evaluation, kw_only=True):
         header.problems, header.notices = self.problems, self.notices
         header.routing, header.efficiency = self.routing, self.efficiency
         header.by_agent, header.gate = self.by_agent, self.gate
-        header.provenance = self._provenance
+        header.provenance, header.timings = self._provenance, self.timings
         header.cases = self._cases
         return header
 
@@ -173,7 +173,7 @@ class Evaluation(model.Evaluation, kw_only=True):
         writer = EvaluationWriter(
             folder.parent,
             self.name,
-            header=self.about,
+            header={**self.about, "timings": self.timings},
             keep_traces=self.keep_traces,
             repeats=self.about.get("repeats", 1),
             folder=folder,

@@ -29,6 +29,7 @@ from .write import (
     mark_interrupted,
     recorded_of,
     row_of,
+    timings_of,
 )
 
 __all__ = [
@@ -55,5 +56,6 @@ __all__ = [
     "repeat_of",
     "row_of",
     "rows_of",
+    "timings_of",
     "upload",
 ]

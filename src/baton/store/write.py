@@ -314,13 +314,13 @@ class EvaluationWriter:
 
     def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
         kept = self._kept
-        timings: dict[str, Any] = {"started": kept.started if kept else _iso(self._started)}
+        timings = timings_of(self._started, kept.seconds if kept else 0.0)
         if kept is not None:
-            timings["resumed"] = [*kept.resumed, _iso(self._started)]
-        if status != "running":
-            before = kept.seconds if kept else 0.0
-            seconds = round(before + time.time() - self._started, 3)
-            timings |= {"ended": _iso(time.time()), "seconds": seconds}
+            timings |= {"started": kept.started, "resumed": [*kept.resumed, _iso(self._started)]}
+        if status == "running":
+            del timings["ended"], timings["seconds"]
+        # An evaluation that was made in memory took place before it is written.
+        timings |= self._header.get("timings", {})
         header = {**self._header, "status": status, **counts, "timings": timings}
         text = msgspec.json.format(mask_json(_ENCODER.encode(header)), indent=2)
         write_whole(self.folder / HEADER, text + b"\n", sync=status != "running")
@@ -359,8 +359,18 @@ def _new_folder(root: Path, name: str, now: float) -> Path:
     raise InputError(Problem(file=str(root), message="too many evaluations started in this second"))
 
 
+def timings_of(started: float, before: float = 0.0) -> dict[str, Any]:
+    """Return the times of an evaluation that ends now; ``before`` are seconds of earlier runs.
+
+    The start also identifies the evaluation, so it has microseconds.
+    """
+    now = time.time()
+    seconds = round(before + now - started, 3)
+    return {"started": _iso(started), "ended": _iso(now), "seconds": seconds}
+
+
 def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
 
 
 IN_USE = "another process is writing this evaluation: wait until it ends, or stop it"
