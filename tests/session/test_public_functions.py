@@ -16,6 +16,7 @@ from tests.pull.test_phoenix import TRACE
 
 import baton as library
 from baton.model import InputError
+from baton.session.compare import Side
 from baton.testing import llm_server
 
 __all__ = ["phoenix", "serve"]
@@ -40,7 +41,7 @@ def test_an_evaluation_is_recognised_in_memory_in_folders_and_as_a_baseline() ->
     evaluation = library.score("refund.sse", "cases.yaml")
     folder, copy = evaluation.save("out/one"), evaluation.save("out/two")
     library.set_baseline(folder)
-    sides = [evaluation, folder, copy, "default"]
+    sides: list[Side] = [evaluation, folder, copy, "default"]
     for before in sides:
         for after in sides:
             compared = library.compare(before, after)
