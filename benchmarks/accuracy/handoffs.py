@@ -26,6 +26,7 @@ FOLDERS: dict[str, Path] = {
     "third hand-offs": OWN / "third",
     "fourth hand-offs": OWN / "fourth",
     "fifth hand-offs": OWN / "fifth",
+    "sixth hand-offs": OWN / "sixth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
