@@ -688,6 +688,18 @@ def test_a_year_that_is_named_alike_is_replaced() -> None:
             "Quote 30 chairs with arms for the office, delivered. In 2023 the price was 78.",
             "Quote 30 chairs with arms for the office, delivered.",
         ),
+        (
+            "Latency of the api went from 180 ms to 2 s at 14:20. Find the cause, no restarts.",
+            "Latency of the api at 14:20 is 2 s: find the cause. Read only, no restarts.",
+        ),
+        (
+            "Die Antwortzeit der API ist von 180 ms auf 2 s gestiegen. Finde die Ursache in Halle 4.",
+            "Finde die Ursache in Halle 4: die Antwortzeit der API ist gestiegen auf 2 s.",
+        ),
+        (
+            "El tiempo de respuesta de la API subió de 180 ms a 2 s. Busca la causa en la nave 4.",
+            "Busca la causa en la nave 4: la API tiene un tiempo de respuesta de 2 s.",
+        ),
     ],
 )
 def test_a_range_and_a_value_of_the_past_lose_nothing(user: str, prompt: str) -> None:

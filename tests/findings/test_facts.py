@@ -144,6 +144,12 @@ def test_slashes_and_hyphens_between_words_make_no_names() -> None:
     assert set(kinds("and/or 8/10 read-only 72-hour 35 km/h").values()) <= {"number", "word"}
 
 
+@pytest.mark.parametrize("told", ["Cook (m/w/d)", "Cook (f/m/x)", "Cook (m/w/divers)"])
+def test_letters_of_an_advertisement_are_no_path(told: str) -> None:
+    assert set(kinds(told).values()) == {"word"}
+    assert kinds("a/b/c.py") == {"a/b/c.py": "path"}
+
+
 def test_data_is_read_by_its_values_and_a_flag_by_its_name() -> None:
     data = {"sku": "LMP-204-B", "paid": False, "fragile": True, "left": [17, None]}
     assert plain_text(Content(data=data)).split() == ["LMP-204-B", "fragile", "17"]

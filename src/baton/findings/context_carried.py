@@ -647,7 +647,12 @@ def _is_missing(
 
 _WAS = re.compile(
     r"\b(?:was|were|had|used to|paid|cost(?! (?:at|no|up))|war|waren|hatte\w*|kostete\w*"
-    r"|bezahlte\w*|était|étaient|avait|coûtait|era|eran|fue|fueron|tenía|costaba|aveva)\b",
+    r"|bezahlte\w*|était|étaient|avait|coûtait|era|eran|fue|fueron|tenía|costaba|aveva)\b"
+    # "p99 went from 180 ms to 2 s", "ist von 5 auf 9 % gestiegen": what a change began with.
+    r"|\b(?:went|rose|fell|dropped|jumped|climbed|grew|shrank|sank|moved|(?:in|de)creased)"
+    r"(?: (?:up|down))? from\b|\b(?:stieg\w*|fiel\w*|sank\w*|ging\w*|wuchs\w*)(?: \w+)? von\b"
+    r"|\bvon\b[^.!?\n]{1,40}\bauf\b[^.!?\n]{1,40}\b(?:ge(?:stiegen|fallen|sunken|gangen|wachsen))\b"
+    r"|\b(?:passée?s?|pasó|subió|bajó|cayó) de\b",
     re.IGNORECASE,
 )
 

@@ -229,13 +229,15 @@ _EXTENSIONS = (
 # ordinals: `12kg` and `1st` are numbers, and `12abc` continues as a name.
 # Three forms with slashes are not paths: `and/or`, `8/10` and `km/h`. Without a leading `/`, `./`
 # or drive, a path needs a file extension or two slashes between names.
+# "(m/w/d)" and "(f/m/x)" in an advertisement are no paths: every part is a single letter.
+_LETTERS = r"(?:[A-Za-z]/){2,4}(?:[A-Za-z]|divers)?(?![\w.@/-])"
 _BEFORE_DAYS = (
     rf"(?P<url>https?://[^\s<>\"'`)\]}}]+)"
     rf"|(?P<mail>(?<![\w.+@-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)"
     # No path has more than 40 parts. Without a bound, `1/1/1/...` takes quadratic time.
     rf"|(?<![\w.@-])(?P<path>(?:[A-Za-z]:|~|\.{{1,2}})?(?:[\\/][\w.@-]+){{2,40}}[\\/]?"
     rf"|(?<!\w)/[A-Za-z][\w.@-]+|\.{{1,2}}/[\w.@-]+|(?:[\w.@-]+[\\/]){{1,40}}[\w@-]*\.[A-Za-z]\w*"
-    rf"|(?:[A-Za-z][\w.@-]*/){{2,40}}[\w.@-]*"
+    rf"|(?!{_LETTERS})(?:[A-Za-z][\w.@-]*/){{2,40}}[\w.@-]*"
     rf"|[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS})\b)"
     rf"|(?P<date>\b(?:{DATE})(?!\d))"
 )
