@@ -43,9 +43,9 @@ def whole(*targets: str) -> Read:
     return read
 
 
-def pieces(size: int, *targets: str) -> tuple[Read, int]:
+def pieces(size: int, *targets: str, parts: int = 1) -> tuple[Read, int]:
     read = Read()
-    shards = list(iter_shards(targets, size=size, on_problem=read.broken))
+    shards = list(iter_shards(targets, size=size, parts=parts, on_problem=read.broken))
     for shard in shards:
         text = msgspec.json.encode(shard)
         again = msgspec.json.decode(text, type=Shard)
@@ -59,10 +59,66 @@ def pieces(size: int, *targets: str) -> tuple[Read, int]:
 )
 def test_recordings_of_every_kind_read_in_shards_are_the_same(folder: Path) -> None:
     one = whole(str(folder))
-    two, _ = pieces(30_000, str(folder))
+    two, _ = pieces(30_000, str(folder), parts=3)
     assert two.traces == one.traces
     assert two.problems == one.problems
     assert sorted(two.notes) == sorted(one.notes)
+
+
+def conversation(number: int, agents: bool = True) -> bytes:
+    """One line of spans of an agent, or of a program without agents."""
+    attributes = [("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", f"a{number}")]
+    trace = f"{number + 1:032x}"
+    spans = [
+        {
+            "traceId": trace,
+            "spanId": f"{number + 1:016x}",
+            "name": "run",
+            "startTimeUnixNano": str(1_700_000_000_000_000_000 + number),
+            "endTimeUnixNano": str(1_700_000_001_000_000_000 + number),
+            "attributes": [
+                {"key": key, "value": {"stringValue": value}} for key, value in attributes
+            ]
+            if agents
+            else [],
+        }
+    ]
+    return msgspec.json.encode({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}) + b"\n"
+
+
+WITHOUT_AGENTS = [conversation(number, agents=False) for number in range(12)]
+WITH_AGENTS = [conversation(number) for number in range(12, 24)]
+WITHOUT_ID = conversation(3).replace(b'"0000000000000004"', b'""')
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7, 40])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        WITH_AGENTS,
+        [*WITHOUT_AGENTS, *WITH_AGENTS],
+        [*WITH_AGENTS, *[line.replace(b"17000", b"16000") for line in WITHOUT_AGENTS]],
+        [*WITHOUT_AGENTS, *WITH_AGENTS, WITHOUT_ID],
+        [*WITH_AGENTS, WITHOUT_ID, b'{"resourceSpans": 7}\n', b'{"resourceSpans": ['],
+        [*WITHOUT_AGENTS, WITHOUT_ID],
+        [WITHOUT_ID],
+        [b'{"resourceSpans": []}\n'],
+    ],
+)
+def test_conversations_read_in_parts_are_the_same(
+    tmp_path: Path, lines: list[bytes], parts: int
+) -> None:
+    (tmp_path / "spans.jsonl").write_bytes(b"".join(lines))
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "first.jsonl").write_bytes(b"".join(lines[::2]))
+    (tmp_path / "more" / "second.jsonl").write_bytes(b"".join(lines[1::2]))
+    for target in (tmp_path / "spans.jsonl", tmp_path / "more"):
+        one = whole(str(target))
+        two, count = pieces(1, str(target), parts=parts)
+        assert count >= min(parts, 20)
+        assert two.traces == one.traces
+        assert two.problems == one.problems
+        assert two.notes == one.notes
 
 
 def test_lines_belong_to_the_range_they_start_in(tmp_path: Path) -> None:

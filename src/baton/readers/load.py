@@ -96,6 +96,21 @@ def iter_together(
     yield from _read_units(units, targets, on_problem, on_note)
 
 
+def iter_part(
+    files: Sequence[Path],
+    catalog: Catalog,
+    part: tuple[int, int],
+    on_problem: Callable[[InputError], None],
+) -> Iterator[Trace]:
+    """Yield a part of the traces of files with spans, as :func:`iter_together` yields them all.
+
+    ``part`` is its number, from 0, and the number of parts. Each part decodes all files.
+    """
+    read = partial(_read_spans, [InputFile(file) for file in files], catalog, part)
+    unit = _Unit(files[0], partial(_defined, read, catalog) if catalog else read)
+    yield from _read_units([unit], (), on_problem, lambda _: None)
+
+
 def _read_units(
     units: Iterable[_Unit],
     targets: Sequence[Path],
@@ -265,10 +280,12 @@ def _read_stream(pipe: Path, catalog: Catalog) -> Iterator[Trace]:
             ) from None
 
 
-def _read_spans(files: list[InputFile], catalog: Catalog) -> Iterator[Trace]:
+def _read_spans(
+    files: list[InputFile], catalog: Catalog, part: tuple[int, int] = (0, 1)
+) -> Iterator[Trace]:
     from .otlp.reader import read_files
 
-    return read_files(files, catalog)
+    return read_files(files, catalog, part)
 
 
 def _read_session(

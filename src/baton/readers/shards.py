@@ -21,16 +21,17 @@ from baton.model.limits import FILE_BYTES
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.files import Folder, sort_files
 from .files import FileReader, ItemRange, LineRange
-from .load import claude_agents, files_below, iter_together, outside, without_secrets
+from .load import claude_agents, files_below, iter_part, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Some files, or the lines of one file that begin from ``start`` up to ``end`` (bytes).
 
-    Or the ``items`` of a JSON list in one file. ``definitions`` are files with agents next to them;
-    ``named``: the files were named one by one. A ``folder`` is an address below which all of them
-    are.
+    Or the ``items`` of a JSON list in one file, or a ``part`` of the conversations in files with
+    spans: its number, from 0, and the number of parts. ``definitions`` are files with agents next
+    to them; ``named``: the files were named one by one. A ``folder`` is an address below which all
+    of them are.
     """
 
     files: list[str]
@@ -39,6 +40,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     start: int | None = None
     end: int | None = None
     items: ItemRange | None = None
+    part: tuple[int, int] | None = None
     folder: str | None = None
 
 
@@ -62,13 +64,16 @@ def iter_shards(
     *,
     exclude: Collection[Path] = (),
     size: int = BYTES,
+    parts: int = 1,
     on_problem: OnProblem,
 ) -> Iterator[Shard]:
     """Cut files, folders and addresses into shards, in the order that their traces are read in.
 
     Files of JSON lines, and JSON files with a list of traces, are cut if they are longer than
-    ``size`` (bytes); small files are combined. What has to be read together stays together: all
-    OpenTelemetry files of a folder, the files of a session of Claude, the traces of an evaluation.
+    ``size`` (bytes); small files are combined. What has to be read together stays together: the
+    files of a session of Claude, the traces of an evaluation, and all OpenTelemetry files of a
+    folder. These last are cut into ``parts``. Each part decodes all their spans, which is a third
+    of the work, so more parts than processes at a time would be slower.
     """
     named: list[Path] = []
     for target in targets:
@@ -76,17 +81,17 @@ def iter_shards(
         if is_address(target):
             yield from remote_shards(target, size)
         elif path.is_dir():
-            yield from _below(path, exclude, size, on_problem)
+            yield from _below(path, exclude, size, parts, on_problem)
         elif path.is_file():
             named.append(path)
         else:
             message = "no such file or folder, or it cannot be read in pieces"
             on_problem(InputError(Problem(file=target, message=message)))
-    yield from _cut(list(dict.fromkeys(named)), [], size, named=True)
+    yield from _cut(list(dict.fromkeys(named)), [], size, parts, named=True)
 
 
 def _below(
-    folder: Path, exclude: Collection[Path], size: int, on_problem: OnProblem
+    folder: Path, exclude: Collection[Path], size: int, parts: int, on_problem: OnProblem
 ) -> Iterator[Shard]:
     left_out = {path.resolve() for path in exclude}
     links: list[Path] = []
@@ -97,11 +102,11 @@ def _below(
     beside = [*definitions, *claude_agents(folder, links)]
     if problems := outside(links, exclude):
         on_problem(InputError(problems))
-    yield from _cut(rest, beside, size, named=False)
+    yield from _cut(rest, beside, size, parts, named=False)
 
 
 def _cut(
-    files: list[Path], definitions: Sequence[Path], size: int, *, named: bool
+    files: list[Path], definitions: Sequence[Path], size: int, parts: int, *, named: bool
 ) -> Iterator[Shard]:
     """Cut a folder: first its spans, then independent files, then sessions of Claude."""
     beside = [str(path) for path in definitions]
@@ -115,7 +120,13 @@ def _cut(
         yield shard(files)
         return
     if spans:
-        yield shard(spans)
+        of = min(parts, sum(file.stat().st_size for file in spans) // size)
+        if of > 1:
+            yield from (
+                msgspec.structs.replace(shard(spans), part=(number, of)) for number in range(of)
+            )
+        else:
+            yield shard(spans)
     taken = set(spans)
     alone = [[file] for file in (*folder.rest, *folder.orphans) if file not in taken]
     for group in _grouped(alone, size):
@@ -156,7 +167,7 @@ def _grouped(units: Iterable[list[Path]], size: int) -> Iterator[list[Path] | Pa
 def pieces_of(targets: Iterable[Path], size: int, exclude: Collection[Path] = ()) -> int:
     """Return how many pieces of ``size`` (bytes) of files and folders can be read separately.
 
-    It is at most one if the largest file is of spans, or of an evaluation: these are read together.
+    It is at most one if the largest file is of an evaluation, which is read at once.
     """
     left_out = {path.resolve() for path in exclude}
     sizes: dict[Path, int] = {}
@@ -168,7 +179,7 @@ def pieces_of(targets: Iterable[Path], size: int, exclude: Collection[Path] = ()
     if pieces < 2:
         return pieces
     largest = max(sizes, key=sizes.__getitem__)
-    return 1 if largest.name == BODIES or is_otlp(largest) else pieces
+    return 1 if largest.name == BODIES else pieces
 
 
 def _items_of(file: Path, size: int) -> list[ItemRange] | None:
@@ -236,6 +247,9 @@ class ShardReader:
         catalog = self._given
         for name in definitions:
             catalog = {**load_catalog(name), **catalog}
+        if shard.part is not None:
+            yield from iter_part(files, catalog, shard.part, on_problem)
+            return
         if start is None and shard.items is None:
             yield from iter_together(
                 files, catalog, named=shard.named, on_problem=on_problem, on_note=on_note

@@ -273,6 +273,7 @@ def score_files(
             ready.words,
             exclude=[*map(Path, inputs.paths), *ready.exclude],
             size=BYTES,
+            parts=backend_spec.get("workers", 1) if backend_spec["type"] == "local" else 1,
             on_problem=lambda error: problems.extend(map(str, error.problems)),
         )
         setup = Setup(lambda _: plan, inputs.dataset, inputs.catalog, keep=ready.keep)

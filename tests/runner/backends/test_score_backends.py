@@ -18,6 +18,8 @@ from baton.session.worker import Worker
 
 from .traces import line, same_but_for_timings, trace, write_cases, write_lines
 
+CREWAI = Path(__file__).parents[2] / "data" / "otel" / "crewai"
+
 
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +56,19 @@ def test_several_processes_give_the_same_folder(baton: Baton, tmp_path: Path) ->
     both(
         baton, "t.jsonl", "-d", "cases.jsonl", backend=("--backend", "local", "--workers", "2")
     )  # fmt: skip
+
+
+def test_conversations_of_spans_are_shared_by_several_processes(
+    baton: Baton, tmp_path: Path
+) -> None:
+    (tmp_path / "spans").mkdir()
+    for place, file in enumerate(sorted(CREWAI.glob("*_events.json"))):
+        (tmp_path / "spans" / f"{place}.json").write_bytes(file.read_bytes())
+    (tmp_path / "spans" / "broken.jsonl").write_bytes(b'{"resourceSpans": 7}\n')
+    folder = both(baton, "spans", backend=("--jobs", "3"))
+    assert len((folder / "index.jsonl").read_bytes().splitlines()) > 8
+    header = msgspec.json.decode((folder / "evaluation.json").read_bytes())
+    assert len(header["problems"]) == 1
 
 
 def test_broken_lines_are_named_by_the_line_of_their_file(baton: Baton, tmp_path: Path) -> None:

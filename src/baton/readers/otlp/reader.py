@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import chain, product
 from math import inf
 from pathlib import Path
@@ -58,7 +59,7 @@ from .turns import whole_turns
 from .unproven import settle_unproven
 from .values import text
 from .wire.conversations import group
-from .wire.read import read_conversations
+from .wire.read import SpanFiles
 
 _FOREIGN = tuple(prefix for dialect in DIALECTS for prefix in dialect.prefixes)
 _LABELS = frozenset(
@@ -551,38 +552,54 @@ def traces_of(
 _NO_AGENT = "has no spans of an agent, model or tool, so it does not show which agents worked"
 
 
-def read_files(inputs: Sequence[InputFile], catalog: Catalog) -> Iterator[Trace]:
+def read_files(
+    inputs: Sequence[InputFile], catalog: Catalog, part: tuple[int, int] = (0, 1)
+) -> Iterator[Trace]:
     """Yield the traces of files that belong together, one for each conversation.
 
-    The first trace lists the parts of the files that could not be read.
+    ``part`` selects a part of the conversations: ``(1, 4)`` is the second of four. The traces and
+    errors of all parts are those of the whole. The first trace lists what could not be read.
 
     Raises:
         InputError: a file is broken (raised at the end, after all complete data), or all spans
             are from programs without agents.
     """
+    number, of = part
     lost: list[Dropped] = []
     files = [each.path for each in inputs]
     place = str(files[0]) if len(files) == 1 else os.path.commonpath([f.parent for f in files])
     problems: list[Problem] = []
-    conversations = spans = 0
-    torn = False
-    for conversation in read_conversations(inputs, on_lost=lost.append):
-        torn = torn or bool(lost)
-        spans += len(conversation.spans)
-        for trace in traces_of(conversation, place, catalog, problems, torn=torn):
-            conversations += 1
-            trace.dropped += lost
-            lost.clear()
+    with closing(SpanFiles(inputs, on_lost=lost.append)) as recorded:
+        torn = bool(lost)
+        start, end = (len(recorded) * each // of for each in (number, number + 1))
+
+        def traces(places: range, problems: list[Problem]) -> Iterator[Trace]:
+            for each in places:
+                yield from traces_of(recorded[each], place, catalog, problems, torn=torn)
+
+        def is_any_in(places: range) -> bool:
+            return next(traces(places, []), None) is not None
+
+        if start and lost and is_any_in(range(start)):
+            lost = []
+        first = True
+        for trace in traces(range(start, end), problems):
+            if first:
+                trace.dropped += lost
+            first = False
             yield trace
-    if problems:
-        raise InputError(problems)
-    if not spans:
+        if number == 0:
+            problems[:0] = recorded.problems
+        if problems:
+            raise InputError(problems)
+        if number or not first or is_any_in(range(end, len(recorded))):
+            return
+    if not recorded.spans:
         raise InputError(
             _cut_off(files, lost) or Problem(file=str(files[0]), message="holds no spans")
         )
-    if not conversations:
-        also = "".join(f"; {item.what}: {item.count}" for item in lost)
-        raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))
+    also = "".join(f"; {item.what}: {item.count}" for item in lost)
+    raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))
 
 
 def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:

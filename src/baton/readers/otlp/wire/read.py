@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -162,6 +163,62 @@ File = str | os.PathLike[str] | InputFile
 _IN_MEMORY = 128 << 10
 
 
+class SpanFiles:
+    """The conversations of one or several files that belong together, in start order.
+
+    All files are read at once; data over 128 KiB waits in a temporary file until ``close``.
+    ``on_lost`` is called with what could not be kept, and ``on_note`` with what was corrected.
+    ``spans`` is the number of spans, and ``problems`` are the errors in the data: complete
+    conversations are there all the same.
+
+    Raises:
+        InputError: a file cannot be read or exceeds a limit.
+    """
+
+    def __init__(
+        self,
+        files: Iterable[File],
+        *,
+        limits: Limits | None = None,
+        on_lost: Callable[[Dropped], None] | None = None,
+        on_note: Callable[[str], None] | None = None,
+    ) -> None:
+        self.problems: list[Problem] = []
+        self._store = store = TraceStore()
+        try:
+            for one in files:
+                file = one if isinstance(one, InputFile) else Path(one)
+                report = Report(str(file.path if isinstance(file, InputFile) else file))
+                try:
+                    _fill(store, file, report, limits or Limits())
+                finally:
+                    if isinstance(file, InputFile):
+                        file.close()
+                self.problems += report.all_problems()
+                for lost in report.lost.values():
+                    if on_lost is not None:
+                        on_lost(lost)
+            self._found = list(assign(store).items())
+        except BaseException:
+            store.close()
+            raise
+        self.spans = sum(store.counts)
+        if store.homeless and on_lost is not None:
+            on_lost(Dropped(what="log records of no conversation", count=store.homeless))
+        if store.backwards and on_note is not None:
+            on_note(f"{store.backwards} spans end before they start; they count as taking no time")
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __getitem__(self, place: int) -> Conversation:
+        return conversation(self._store, *self._found[place])
+
+    def close(self) -> None:
+        """Remove the temporary file."""
+        self._store.close()
+
+
 def read_conversations(
     files: File | Sequence[File],
     *,
@@ -169,43 +226,18 @@ def read_conversations(
     on_lost: Callable[[Dropped], None] | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Iterator[Conversation]:
-    """Yield the conversations of one or several files that belong together, in start order.
-
-    Everything is read before the first conversation is yielded; data over 128 KiB waits in a
-    temporary file. By then, ``on_lost`` was called with what could not be kept, and ``on_note``
-    with what was corrected.
+    """Yield the conversations of :class:`SpanFiles`.
 
     Raises:
         InputError: at the end, after an error in the data; complete parts were yielded before.
             Immediately, if a file cannot be read or exceeds a limit.
     """
     several = [files] if isinstance(files, str | os.PathLike | InputFile) else files
-    problems: list[Problem] = []
-    store = TraceStore()
-    try:
-        for one in several:
-            file = one if isinstance(one, InputFile) else Path(one)
-            report = Report(str(file.path if isinstance(file, InputFile) else file))
-            try:
-                _fill(store, file, report, limits or Limits())
-            finally:
-                if isinstance(file, InputFile):
-                    file.close()
-            problems += report.all_problems()
-            for lost in report.lost.values():
-                if on_lost is not None:
-                    on_lost(lost)
-        found = assign(store)
-        if store.homeless and on_lost is not None:
-            on_lost(Dropped(what="log records of no conversation", count=store.homeless))
-        if store.backwards and on_note is not None:
-            on_note(f"{store.backwards} spans end before they start; they count as taking no time")
-        for id_, numbers in found.items():
-            yield conversation(store, id_, numbers)
-    finally:
-        store.close()
-    if problems:
-        raise InputError(problems)
+    with closing(SpanFiles(several, limits=limits, on_lost=on_lost, on_note=on_note)) as recorded:
+        for place in range(len(recorded)):
+            yield recorded[place]
+    if recorded.problems:
+        raise InputError(recorded.problems)
 
 
 def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
