@@ -76,3 +76,29 @@ def test_each_play_of_a_case_counts_and_each_recording_only_once(
     baton("score", BLEED, "-e", "dispatch_scope", "--out", "twice")
     both = baton("issues", *(next(tmp_path.glob(f"{each}/*")) for each in ("once", "twice")))
     assert "1 issue, 1 failure in 1 conversation" in both.out
+
+
+def test_a_recording_that_several_evaluations_scored_has_the_failures_of_all(
+    baton: Baton, tmp_path: Path
+) -> None:
+    case = {
+        "id": "a",
+        "input": "[ticket SHOP-13] Check that src/retry.py compiles. Change nothing.",
+    }
+    case |= {"agents": ["main", "billing"], "tools": [{"name": "refund"}]}
+    (tmp_path / "cases.json").write_text(json.dumps({"cases": [case]}))
+    evaluators = ["dispatch_scope"], ["agent_chain"], ["tool_calls", "agent_chain"]
+    for number, names in enumerate(evaluators):
+        wanted = [word for name in names for word in ("-e", name)]
+        cases = ["-d", "cases.json"] if number else []
+        assert baton("score", BLEED, *cases, *wanted, "--out", f"e{number}").code == 1
+    scored = [next(tmp_path.glob(f"e{number}/*")) for number in range(len(evaluators))]
+
+    def faults(*sources: Path) -> dict[str, int]:
+        lines = baton("issues", *sources, "--json").out.splitlines()
+        return {issue["fault"]: issue["count"] for issue in map(json.loads, lines)}
+
+    every = {"tool_attempted": 1, "agent_chain": 1, "tool_calls": 1}
+    assert faults(*scored) == faults(*reversed(scored)) == every
+    shown = baton("issues", *scored).out
+    assert "3 issues, 3 failures in 1 conversation" in shown

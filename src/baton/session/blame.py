@@ -23,10 +23,10 @@ from baton.runner.plan import PROVEN_BY_RECORD, EvaluatorSpec, Specs, make_plan
 
 from .evaluate import EvaluateOptions
 from .file_kinds import config_of
-from .issues import results_of
 from .prepare import PathLike, ScoreOptions, judge_flags_of, log_note
 from .replay import replay
 from .report import STORED
+from .results import results_of
 from .score import score
 
 FINDERS: list[EvaluatorSpec | str] = [*PROVEN_BY_RECORD, "result_contradicted", "duplicate_work"]

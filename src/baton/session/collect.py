@@ -15,9 +15,10 @@ from baton.model.subjects import FIELDS
 from baton.pull.store import moment
 from baton.runner.plan import Specs
 
-from .issues import members_of_group, results_of
+from .issues import members_of_group
 from .prepare import PathLike, ScoreOptions, log_note
 from .report import STORED
+from .results import results_of
 
 _NAMED = 10
 """Agents with few cases that are named; the others are counted."""

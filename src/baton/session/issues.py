@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from baton.feed.issues import (
 )
 from baton.feed.progress import Progress
 from baton.feed.promote import Run, marks_by_cases
-from baton.formats.evaluation_folder import HEADER, Header, is_evaluation, read_header
+from baton.formats.evaluation_folder import HEADER, Header, read_header
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import (
     CaseResult,
@@ -39,21 +39,17 @@ from baton.model import (
     counted,
     suggestion,
 )
-from baton.model.provenance import content_version
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.runner.plan import Specs
-from baton.store import FoundTrace, latest_evaluation, read_evaluation, rows_of
+from baton.store import FoundTrace, rows_of
 
 from .file_kinds import config_of
 from .prepare import Note, PathLike, ScoreOptions, log_note
-from .recordings import with_copies
 from .report import STORED
-from .score import score, score_readable
+from .results import results_of
 
 if TYPE_CHECKING:
-    from baton.store import Reportable
-
     from .server_client import Server
 
 MARKS = Path(".baton") / "issues.jsonl"
@@ -133,13 +129,13 @@ class Opened:
     ) -> None:
         self.note: Note = options.get("note", log_note)
         self.stored = Path(stored)
-        self._evaluations = list(
-            _evaluations(sources, evaluators, self.stored, options, unreadable)
+        self._results = results_of(
+            sources, evaluators, stored=stored, unreadable=unreadable, **options
         )
 
     def results(self) -> Iterator[tuple[CaseResult, FoundTrace]]:
-        """Yield the results, each conversation once."""
-        return _each_once(self._evaluations)
+        """Yield the results, each conversation once, with the scores of all evaluations."""
+        return iter(self._results)
 
     def traced(self) -> Iterator[tuple[CaseResult, Trace]]:
         """Yield the results whose trace exists."""
@@ -327,75 +323,6 @@ def members_of_group(key: str, groups: PathLike = GROUPS) -> list[str] | None:
         f"several match: {', '.join(list(matches)[:3])}" if matches else "`baton issues` lists them"
     )
     raise InputError(f"no issue `{key}`; {what}")
-
-
-def results_of(
-    sources: Sequence[PathLike] = (),
-    evaluators: Specs | None = None,
-    *,
-    stored: PathLike = STORED,
-    unreadable: list[str] | None = None,
-    **options: Unpack[ScoreOptions],
-) -> Iterator[tuple[CaseResult, FoundTrace]]:
-    """Yield the results of evaluations and recordings, each conversation once.
-
-    Args:
-        sources: folders of evaluations, and recordings, which are scored first; by default the
-            newest evaluation.
-        evaluators: the evaluators for recordings.
-        stored: where evaluations are stored.
-        unreadable: a list that gets the errors of broken files, as for :func:`find_issues`.
-        options: for recordings, as for :func:`baton.score`.
-
-    Raises:
-        InputError: an option or file with errors, or nothing could be read.
-    """
-    yield from _each_once(_evaluations(sources, evaluators, Path(stored), options, unreadable))
-
-
-def _each_once(
-    evaluations: Iterable[Reportable],
-) -> Iterator[tuple[CaseResult, FoundTrace]]:
-    seen: set[str] = set()
-    for evaluation in evaluations:
-        for result, found_trace in evaluation.with_traces():
-            if found_trace.trace is not None:
-                origin = _origin_of(result, found_trace.trace)
-                id_ = f"{found_trace.trace.id}\t{result.repeat}\t{origin}"
-                if id_ in seen:
-                    continue
-                seen.add(id_)
-            yield result, found_trace
-
-
-def _origin_of(result: CaseResult, trace: Trace) -> str:
-    """Return what distinguishes a conversation from others with the same id.
-
-    Plays of one case share its id but are separate conversations, so their start time counts. A
-    recording is identified by its content: its copies count once, scored with a case or without.
-    """
-    if result.recorded is None:
-        return str((result.timings or {}).get("started", ""))
-    return result.content or content_version(trace)
-
-
-def _evaluations(
-    sources: Sequence[PathLike],
-    evaluators: Specs | None,
-    stored: Path,
-    options: ScoreOptions,
-    unreadable: list[str] | None = None,
-) -> Iterator[Reportable]:
-    recordings: list[PathLike] = []
-    for source in with_copies(sources or [latest_evaluation(stored)]):
-        if is_evaluation(Path(source)):
-            yield read_evaluation(Path(source), partial=True)
-        else:
-            recordings.append(source)
-    if recordings and unreadable is not None:
-        yield score_readable(recordings, evaluators, unreadable, **options)
-    elif recordings:
-        yield score(recordings, None, evaluators, **options)
 
 
 def mark_issue(
