@@ -84,8 +84,9 @@ def test_a_recording_that_several_evaluations_scored_has_the_failures_of_all(
     case = {
         "id": "a",
         "input": "[ticket SHOP-13] Check that src/retry.py compiles. Change nothing.",
+        "agents": ["main", "billing"],
+        "tools": [{"name": "refund"}],
     }
-    case |= {"agents": ["main", "billing"], "tools": [{"name": "refund"}]}
     (tmp_path / "cases.json").write_text(json.dumps({"cases": [case]}))
     evaluators = ["dispatch_scope"], ["agent_chain"], ["tool_calls", "agent_chain"]
     for number, names in enumerate(evaluators):
