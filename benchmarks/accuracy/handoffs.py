@@ -27,6 +27,7 @@ FOLDERS: dict[str, Path] = {
     "fourth hand-offs": OWN / "fourth",
     "fifth hand-offs": OWN / "fifth",
     "sixth hand-offs": OWN / "sixth",
+    "seventh hand-offs": OWN / "seventh",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
