@@ -704,3 +704,16 @@ def test_a_year_that_is_named_alike_is_replaced() -> None:
 )
 def test_a_range_and_a_value_of_the_past_lose_nothing(user: str, prompt: str) -> None:
     assert not isinstance(judge(asked(user, prompt)), list)
+
+
+def test_a_part_of_the_days_goes_to_one_of_several_agents() -> None:
+    made = build.run(
+        "planner",
+        build.delegate("food", "Lisbon, step-free restaurant, evenings 16-17 May, up to 80 EUR"),
+        build.delegate("sights", "Step-free museum in Lisbon, open on 17 May"),
+    )
+    request = "Plan a step-free weekend in Lisbon 16-18 May: a restaurant up to 80 EUR, a museum."
+    assert not isinstance(judge(build.trace(build.turn(made, input=request))), list)
+    # An agent that does all the work needs all the days.
+    found = only(judge(asked(request, request.replace("16-18", "16-17"))))
+    assert found.details["dropped"] == ["16-18"]

@@ -344,6 +344,11 @@ def test_another_unit_of_the_same_thing_is_a_contradiction() -> None:
             "Flat rate: 6 EUR a day, max. 1,260 EUR.",
             "This exceeds the allowance of 1,230 EUR.",
         ),
+        (
+            "What's the cheapest way to move a sofa?",
+            "Courier 41 EUR; van 35 EUR + fuel ~8",
+            "The courier costs 41 EUR, the van about 43 EUR.",
+        ),
     ],
 )
 def test_what_follows_from_rates_sums_and_differences_contradicts_nothing(

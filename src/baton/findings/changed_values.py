@@ -69,6 +69,8 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
             continue
         if _is_own(lost, value) or _is_in_range(lost, value):
             continue
+        if not retold and _is_part_of_range(lost, value):
+            continue
         if value.kind in ("date", "time") and is_shifted(lost, value):
             continue
         same = bool(labels(lost) & labels(value) - MONTHS.keys())
@@ -97,6 +99,15 @@ def _is_in_range(lost: Value, value: Value) -> bool:
         for number in lost.numbers
         if value.fact.text in (low, high)
     )
+
+
+def _is_part_of_range(lost: Value, value: Value) -> bool:
+    """Return whether a range lies in another: a part of the work is on 16-17 May of 16-18 May."""
+    ranges = [re.fullmatch(r"(\d{1,4})-(\d{1,4})", each.fact.text) for each in (lost, value)]
+    if ranges[0] is None or ranges[1] is None:
+        return False
+    (start, end), (low, high) = ((int(each[1]), int(each[2])) for each in ranges if each)
+    return start <= low <= high <= end
 
 
 def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | None:

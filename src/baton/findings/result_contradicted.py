@@ -1014,6 +1014,8 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
     if len(base) > 2 * _MOST:
         return True
     same = [size for v in base if v.kind == value.kind for size in v.sizes]
+    if value.kind != "number":
+        same += [n * unit_size(value) for n in _added(against)]
     counts = [n for v in base if v.kind == "number" for n in v.numbers if n != 1]
     made = [a * b for a in same for b in (*counts, *_CONSTANTS)]
     made += [a / b for a in same for b in (*counts, *_CONSTANTS) if b]
@@ -1051,6 +1053,22 @@ def _follows(value: Value, mine: list[Value], against: _Known) -> bool:
         made += [60 * abs(a - b) for i, a in enumerate(times) for b in times[i + 1 :]]
     made += _parts_of_rates(value, against)
     return _near(value.sizes, made, _ROUGHLY if _ABOUT.search(value.clause) else 0.002)
+
+
+# "35 EUR + fuel ~8": what a result adds has the unit of what it adds to.
+_ADDED = re.compile(
+    r"(?:\+|\bplus\b) ?(?:[^\W\d_]{1,20} ){0,2}(?:[~≈]|(?:ca?|approx|about|around)\b\.?)? ?"
+    r"(?P<number>\d[\d.,]{0,12})",
+    re.IGNORECASE,
+)
+
+
+def _added(against: _Known) -> Iterator[float]:
+    """Yield the plain numbers of a result that it adds to something."""
+    added = {match["number"].rstrip(".,") for match in _ADDED.finditer(against.result)}
+    for value in against.values:
+        if value.kind == "number" and value.fact.text in added:
+            yield from value.numbers
 
 
 # "13.5 g per 100 g", "0.38 EUR/km", "12 % of the turnover"
