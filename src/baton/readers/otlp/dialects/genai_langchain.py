@@ -5,13 +5,29 @@ It writes spans for agents, models, tools and workflows, and none for the steps 
 
 from __future__ import annotations
 
-from baton.readers.otlp.readings import ModelSpan, Node, Reading, ToolSpan, WorkflowSpan, as_agent
+from itertools import pairwise
+
+import msgspec
+
+from baton.readers.otlp.messages import last_of
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    Reading,
+    ToolSpan,
+    WorkflowSpan,
+    as_agent,
+    instructions_text,
+    node_of,
+)
 from baton.readers.otlp.span import Event, Span
 
 from . import genai, langchain
 from .base import Dialect
 
 _SCOPE = "opentelemetry.instrumentation.genai.langchain"
+_RESULT = "gen_ai.tool.call.result"
 
 
 def claims(span: Span) -> bool:
@@ -25,17 +41,105 @@ def read(span: Span) -> Reading:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Mark workflows that ask a model and run the called tools themselves as agents.
+    """Find the agents that have no span: only those of ``create_agent`` have one.
 
-    A graph is a workflow for the instrumentation unless ``create_agent`` made it last: the agents
-    of deepagents, for example, are wrapped once more.
+    A workflow that asks a model and runs the called tools itself is an agent, like the agents of
+    deepagents, which are wrapped once more. A tool that does so runs an agent. If a call in it hands
+    over to another node, it is a graph of several agents.
     """
     for node in nodes:
-        if type(node.says) is WorkflowSpan and node.span.scope == _SCOPE:
-            does = {type(child.says) for child in node.children}
-            if ModelSpan in does and ToolSpan in does:
-                node.says = as_agent(node.says, node.says.name)
+        if type(node.says) not in (WorkflowSpan, ToolSpan) or node.span.scope != _SCOPE:
+            continue
+        does = {type(child.says) for child in node.children}
+        if ModelSpan not in does or ToolSpan not in does or _split(node):
+            continue
+        if type(node.says) is WorkflowSpan:
+            node.says = as_agent(node.says, node.says.name)
     return []
+
+
+def _split(around: Node) -> bool:
+    """Put what the agents of a graph did below a node for each; false if none hands over.
+
+    `fixer` asks the first request after a call that goes to it (`Command(goto="fixer")`). An agent
+    ends with an answer that calls nothing. Who asks after that, or first of all, is known only if
+    the instructions are those of an agent whose name is known. Nothing tells which of several
+    agents at work at the same time makes a request, so these are not split.
+    """
+    done = [child for child in around.children if type(child.says) in (ModelSpan, ToolSpan)]
+    asked = [child for child in done if type(child.says) is ModelSpan]
+    if not any(_hands_over(child) for child in done):
+        return False
+    if any(then.started < first.ended for first, then in pairwise(asked)):
+        return False
+    parts: list[tuple[str | None, list[Node]]] = []
+    target: str | None = None
+    ended = True
+    for child in around.children:
+        says = child.says
+        if type(says) is AgentSpan:
+            target, ended = None, True
+        elif child not in done:
+            continue
+        elif type(says) is ModelSpan:
+            if target is not None or ended:
+                parts.append((target, []))
+            target, ended = None, not says.calls and not _calls(says)
+        if child in done and parts:
+            parts[-1][1].append(child)
+            target = _hands_over(child) or target
+    named: dict[str, set[str]] = {}
+    for name, part in parts:
+        told = _told(part)
+        if name is not None and told is not None:
+            named.setdefault(told, set()).add(name)
+    for name, part in parts:
+        alike = named.get(_told(part) or "", set())
+        _add_agent(around, name or (next(iter(alike)) if len(alike) == 1 else None), part)
+    return True
+
+
+def _hands_over(node: Node) -> str | None:
+    """Return the node that a call goes to; without the result, the tool's name has to tell."""
+    says = node.says
+    if type(says) is not ToolSpan or says.mode != "transfer" or says.failed:
+        return None
+    result = node.span.attributes.get(_RESULT)
+    return says.target if result is None else langchain.goes_to(result)
+
+
+def _calls(says: ModelSpan) -> bool:
+    return any(message.calls for message in says.spoken_messages())
+
+
+def _told(part: list[Node]) -> str | None:
+    """Return the instructions of the agent that did this; ``None`` if there are none."""
+    says = next(node.says for node in part if type(node.says) is ModelSpan)
+    system = last_of(says.heard_messages(), "system")
+    return instructions_text(says) or (system.plain() if system is not None else None)
+
+
+def _add_agent(around: Node, name: str | None, part: list[Node]) -> None:
+    """Add a node for an agent between a graph, or the tool that runs it, and what it did."""
+    ends = [node.span.ended for node in part]
+    span = msgspec.structs.replace(
+        around.span,
+        span_id=f"{part[0].span.span_id}/agent",
+        attributes={},
+        started=part[0].span.started,
+        ended=None if None in ends else max(end for end in ends if end is not None),
+        status=0,
+        message=None,
+        events=[],
+    )
+    agent = node_of(span, AgentSpan(name=name, framework="langgraph"), around)
+    agent.children = part
+    for child in part:
+        child.parent = agent
+    inside = {id(child) for child in part}
+    around.children = [child for child in around.children if id(child) not in inside]
+    around.children.append(agent)
+    around.children.sort(key=lambda child: (child.started, child.ended))
 
 
 DIALECT = Dialect(

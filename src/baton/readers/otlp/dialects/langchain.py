@@ -357,6 +357,13 @@ def _ends(goto: Any) -> bool:
     return goto in (_END, [_END])
 
 
+def goes_to(result: Any) -> str | None:
+    """Return the node that a tool's result goes to, if it is a Command."""
+    value = _inner(result, "output")
+    is_command = isinstance(value, dict) and "goto" in value and "update" in value
+    return _goto(value["goto"]) if is_command else None
+
+
 def _goto(value: Any) -> str | None:
     """Return the node that a Command goes to: a name, or a Send to one."""
     if isinstance(value, list):
