@@ -29,6 +29,14 @@ _REFUSAL = re.compile(
     r"|\bnot (?:a valid|valid|found|exist|available|allowed|permitted|carried)|\bno such\b"
     r"|\b(?:cannot|could not|unable to|does not|do not)\b|\bignor(?:ed|ing)\b|\brejected\b"
 )
+# How a tool says that its agent failed: "Sorry, billing is unavailable", "The expert timed out". If
+# an answer says neither this nor the error, another attempt may have given it (`_tells_failure`).
+_FAILURE = re.compile(
+    r"(?i)\b(?:fail|error|exception|crash|unavailable|sorry|unfortunate|went wrong|timed? ?out"
+    r"|try again|gave up|is down|no (?:answer|response|reply|result)|(?:could|did|can)n['’]?t)"
+)
+_ERROR = 40
+"""Number of characters of an error that an answer has to repeat: a tool may shorten it."""
 # AutoGen's teams return control to the user by a hand-off to an agent of this name.
 _PEOPLE = frozenset({"user", "human"})
 """Names by which a transfer gives control to a person."""
@@ -202,7 +210,11 @@ class _Linker:
             if children and (action.mode != "transfer" or _waits(run, action)):
                 # Of several attempts, the last one answers.
                 last = self._below.get(id(action.node)) if action.earlier else None
-                self._delegate(run, action, last[0] if last else children[0])
+                answerer = _answerer(last or children)
+                dispatch = self._delegate(run, action, answerer)
+                if dispatch.status == "unknown" and _answered_by_another(dispatch, children):
+                    dispatch.status, dispatch.error = "failed", answerer.run.error
+                    dispatch.result = None
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
             elif action.node is None and any(
@@ -316,7 +328,8 @@ class _Linker:
                 dispatch.unknown.append("runs")
             else:
                 self._builder.unseen_run(self._turn, dispatch)
-        if dispatch.status not in ("unanswered", "unknown", "waiting"):
+        open_ = dispatch.status in ("unanswered", "unknown", "waiting")
+        if not open_ or dispatch.result is not None:
             self._got_back(run, dispatch)
         for node in (*action.earlier, *((action.node,) if action.node is not None else ())):
             self._delegates[id(node)] = dispatch
@@ -352,7 +365,10 @@ class _Linker:
             if own is not None and (missing or _same_text(result, own.output)):
                 result = own.output
             if own is not None and own.status == "failed":
-                self._builder.answer(dispatch, "failed", ended, result=result, error=own.error)
+                if result is None or _tells_failure(result, own.error):
+                    self._builder.answer(dispatch, "failed", ended, result=result, error=own.error)
+                else:
+                    self._builder.answer(dispatch, "unknown", ended, result=result)
                 return
             self._builder.answer(dispatch, "completed", ended, result=result)
             hidden = action.step is None or "result" in action.step.unknown
@@ -384,12 +400,15 @@ class _Linker:
             dispatch = self._delegates.get(id(run.caller))
             says = run.caller.says
             to_all = type(says) is ToolSpan and asks_all(says.name or "")
-            if dispatch is None or (before and not to_all):
+            # Nothing goes on after a failure: the caller's tool tries again, or asks another agent.
+            again = bool(before) and all(other.run.status == "failed" for other in before)
+            if dispatch is None or (before and not to_all and not again):
                 return False
             sender = self._senders[dispatch.id]
             if _is_another(dispatch, run):
                 beside = self._delegate_without_call(sender, run)
-                self._fanned.setdefault(dispatch.id, [dispatch]).append(beside)
+                if not again:
+                    self._fanned.setdefault(dispatch.id, [dispatch]).append(beside)
             else:
                 self._builder.start(dispatch, run.run)
             return True
@@ -859,6 +878,36 @@ def _waits(run: RunSpans, action: Action) -> bool:
     if node is None or action.tool is None or action.tool.sure:
         return False
     return any(other is not node and other.started >= node.ended for other in run.owned)
+
+
+def _answerer(children: list[RunSpans]) -> RunSpans:
+    """Return which run below a call gave its answer: the first, or its successful repetition.
+
+    A tool can run its agent again after a failure, with another prompt: "Answer in JSON, please."
+    """
+    first = children[0]
+    if first.run.status != "failed":
+        return first
+    again = (c for c in children if same_name(c.agent, first.agent) and c.run.status == "completed")
+    return next(again, first)
+
+
+def _answered_by_another(dispatch: Dispatch, children: list[RunSpans]) -> bool:
+    """Return whether a tool asked another agent after the first one failed, and took its answer."""
+    others = (c.run for c in children if not same_name(c.agent, dispatch.to_agent))
+    return any(_same_text(dispatch.result, other.output) for other in others)
+
+
+def _tells_failure(result: Content, error: str | None) -> bool:
+    """Return whether the answer to a call says that its agent failed.
+
+    If it says anything else, the answer may be that of another attempt whose spans were lost, or of
+    the tool itself: "INV-7 is paid." after "RuntimeError: database is down".
+    """
+    said = result.plain()
+    if error is not None and (error.partition(": ")[2] or error).strip()[:_ERROR] in said:
+        return True
+    return _REFUSAL.search(said) is not None or _FAILURE.search(said) is not None
 
 
 def _returned_nothing(action: Action) -> bool:

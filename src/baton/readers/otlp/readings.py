@@ -306,6 +306,30 @@ def node_of(span: Span, says: Reading, parent: Node | None = None) -> Node:
     return Node(span, says, span.started or 0.0, inf if ended is None else ended, parent)
 
 
+def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> None:
+    """Add a node for an agent without a span, between a node and some of its children.
+
+    The children are what the agent did, in start order.
+    """
+    ends = [node.span.ended for node in done]
+    span = Span(
+        trace_id=around.span.trace_id,
+        span_id=f"{done[0].span.span_id}/agent",
+        parent_id=around.span.span_id,
+        started=done[0].span.started,
+        ended=None if None in ends else max(end for end in ends if end is not None),
+        scope=around.span.scope,
+        resource=around.span.resource,
+    )
+    agent = node_of(span, says, around)
+    agent.children = done
+    for child in done:
+        child.parent = agent
+    around.children = [child for child in around.children if child.parent is around]
+    around.children.append(agent)
+    around.children.sort(key=lambda child: (child.started, child.ended))
+
+
 _MAX = float_info.max_exp
 _Entry = tuple[float, int, Node]
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import msgspec
-
 from baton.readers.otlp.messages import last_of
 from baton.readers.otlp.readings import (
     AgentSpan,
@@ -17,9 +15,9 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     WorkflowSpan,
+    add_agent,
     as_agent,
     instructions_text,
-    node_of,
 )
 from baton.readers.otlp.span import Event, Span
 
@@ -44,8 +42,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Find the agents that have no span: only those of ``create_agent`` have one.
 
     A workflow that asks a model and runs the called tools itself is an agent, like the agents of
-    deepagents, which are wrapped once more. A tool that does so runs an agent. If a call in it hands
-    over to another node, it is a graph of several agents.
+    deepagents, which are wrapped once more. A tool that does so runs an agent. If a call in it
+    hands over to another node, it is a graph of several agents.
     """
     for node in nodes:
         if type(node.says) not in (WorkflowSpan, ToolSpan) or node.span.scope != _SCOPE:
@@ -95,7 +93,8 @@ def _split(around: Node) -> bool:
             named.setdefault(told, set()).add(name)
     for name, part in parts:
         alike = named.get(_told(part) or "", set())
-        _add_agent(around, name or (next(iter(alike)) if len(alike) == 1 else None), part)
+        own = name or (next(iter(alike)) if len(alike) == 1 else None)
+        add_agent(around, AgentSpan(name=own, framework="langgraph"), part)
     return True
 
 
@@ -117,29 +116,6 @@ def _told(part: list[Node]) -> str | None:
     says = next(node.says for node in part if type(node.says) is ModelSpan)
     system = last_of(says.heard_messages(), "system")
     return instructions_text(says) or (system.plain() if system is not None else None)
-
-
-def _add_agent(around: Node, name: str | None, part: list[Node]) -> None:
-    """Add a node for an agent between a graph, or the tool that runs it, and what it did."""
-    ends = [node.span.ended for node in part]
-    span = msgspec.structs.replace(
-        around.span,
-        span_id=f"{part[0].span.span_id}/agent",
-        attributes={},
-        started=part[0].span.started,
-        ended=None if None in ends else max(end for end in ends if end is not None),
-        status=0,
-        message=None,
-        events=[],
-    )
-    agent = node_of(span, AgentSpan(name=name, framework="langgraph"), around)
-    agent.children = part
-    for child in part:
-        child.parent = agent
-    inside = {id(child) for child in part}
-    around.children = [child for child in around.children if id(child) not in inside]
-    around.children.append(agent)
-    around.children.sort(key=lambda child: (child.started, child.ended))
 
 
 DIALECT = Dialect(

@@ -17,12 +17,14 @@ from baton.readers.otlp.readings import (
     AgentSpan,
     HandoffSpan,
     ModelSpan,
+    Node,
     PlainSpan,
     Reading,
     ToolSpan,
     WorkflowSpan,
+    add_agent,
 )
-from baton.readers.otlp.span import Span
+from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import (
     amount,
     content,
@@ -109,6 +111,43 @@ def read(span: Span) -> Reading:
     ):
         return langchain.refine(says, span, langchain.Carried(metadata, given, made))
     return says
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Add the agents of pydantic-ai that MLflow does not record after a failure.
+
+    If an agent raises, MLflow records no agents and requests until the outermost agent has
+    returned, but it goes on to record tools. So a tool directly below the call of another tool was
+    then called by an agent without a span: the same one again, or another.
+    """
+    silent: dict[int, float] = {}
+    for node in nodes:
+        if _is_agent(node) and node.says.failed:
+            top = id(_top_agent(node))
+            silent[top] = min(silent.get(top, node.ended), node.ended)
+    for node in nodes if silent else ():
+        since = silent.get(id(_top_agent(node))) if type(node.says) is ToolSpan else None
+        if since is not None and _TYPE in node.span.attributes:
+            done = [c for c in node.children if type(c.says) is ToolSpan and c.started >= since]
+            if done:
+                add_agent(node, AgentSpan(framework="pydantic-ai"), done)
+    return []
+
+
+def _is_agent(node: Node) -> bool:
+    says = node.says
+    of_pydantic = says.framework == "pydantic-ai" and node.span.name.startswith(_METHOD)
+    return type(says) is AgentSpan and of_pydantic
+
+
+def _top_agent(node: Node) -> Node | None:
+    """Return the outermost agent of pydantic-ai around a span."""
+    found: Node | None = None
+    at: Node | None = node
+    while at is not None:
+        found = at if _is_agent(at) else found
+        at = at.parent
+    return found
 
 
 def _value(span: Span, key: str) -> Any:
@@ -257,6 +296,7 @@ DIALECT = Dialect(
     rank=15,
     claims=claims,
     read=read,
+    resolve=resolve,
     prefixes=("mlflow.",),
     # Not in spans, but in MLflow's data about a trace: `wire/mlflow.py` combines both.
     sessions=("mlflow.trace.session",),
