@@ -149,3 +149,37 @@ def test_an_option_beside_its_evaluators_type_is_told_to_go_under_config(
     found = problems(tmp_path, text)
     assert found[0] == f"3: is an option of `{evaluator}`: put it under `config:`"
     assert found[1].startswith("4: unknown key; known: config,")
+
+
+def test_rules_of_a_gate_that_always_pass_are_refused_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("def distance(trace):\n    return 3\n")
+    text = """evaluators:
+- agent_chain
+- type: custom_judge
+  name: stars
+  config: {rubric: Is it kind?, answer: {scale: {min: 1, max: 5, normalise: false}}}
+- own.py:distance
+gate:
+  thresholds:
+  - agent_chain >= 0.9
+  - agent_chain >= -0.5
+  - {measure: agent_chain, by: agent, at_most: 50}
+  - pass_rate <= 1.5
+  - stars <= 6
+  - stars >= 4
+  - own.py:distance >= -0.5
+  - own.py:distance <= 7
+"""
+    judge = "judge: {model: 'openai:gpt-4o-mini', api_key: '${KEY}'}\n"
+    assert problems(tmp_path, text + judge, KEY="k") == [
+        "12: `pass_rate <= 1.5`: `pass_rate` is a share from 0 to 1, such as 0.95",
+    ]
+    text = text.replace("  - pass_rate <= 1.5\n", "")
+    between = "write a limit between these, or remove the rule"
+    assert problems(tmp_path, text + judge, KEY="k") == [
+        "10: `agent_chain >= -0.5` always passes: values of "
+        f"`agent_chain` are from 0 to 1; {between}",
+        "11: `agent_chain by agent <= 50` always passes: values of "
+        "`agent_chain` are from 0 to 1; write 0.5 for 50 %",
+        f"12: `stars <= 6` always passes: values of `stars` are from 0 to 5; {between}",
+    ]

@@ -71,7 +71,7 @@ def test_the_cache_lies_where_the_config_says(tmp_path: Path, said: str, cache: 
         ("gate: [what]", "1: gate.*`what` is not a rule"),
         (
             "evaluators: [agent_chain]\ngate: [agent_chian >= 1]",
-            "2: gate: .*`agent_chian` is not part of this evaluation; did you mean `agent_chain`",
+            "2: gate.0.: .*`agent_chian` is not part of this evaluation; did you mean `agent_chain`",
         ),
     ],
 )

@@ -125,3 +125,31 @@ def test_a_gate_refuses_what_only_an_alert_may_say(text: str, message: str) -> N
     with pytest.raises(InputError) as raised:
         read_gate(text)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds", "says"),
+    [
+        ("values >= -0.5", (0, 1), "always passes: values of `own` are from 0 to 1"),
+        ("values by agent >= -0.5 (min 3)", (0, 1), "write a limit between these, or remove"),
+        ("values <= 1.5", (0, 1), "write a limit between these"),
+        ("values <= 20", (0, 1), "write 0.2 for 20 %"),
+        ("values <= 6", (1, 5), "are from 1 to 5; write a limit between these"),
+        ("values >= 0", (0, 1), None),
+        ("values <= 1", (0, 1), None),
+        ("values == -1", (0, 1), None),
+        ("values >= 2", (0, 1), None),
+        ("values >= -5", None, None),
+        ("values <= 5", None, None),
+        ("values <= 5", (1, 5), None),
+    ],
+)
+def test_a_rule_that_always_passes_is_refused_and_one_that_may_fail_is_not(
+    text: str, bounds: tuple[float, float] | None, says: str | None
+) -> None:
+    known = {} if bounds is None else {"own": bounds}
+    if says is None:
+        assert named(read_gate(text), {"values": "own"}, known).rules[0].evaluator == "own"
+        return
+    with pytest.raises(InputError, match=says):
+        named(read_gate(text), {"values": "own"}, known)

@@ -224,7 +224,8 @@ def gate_of(plan: Plan, gate: Gate) -> Gate:
     every = plan.every_evaluator
     names = {name: one.evaluator.name for one in every for name in one.override_names}
     names |= {one.evaluator.name: one.evaluator.name for one in every}
-    return named(gate, names)
+    bounds = {one.evaluator.name: traits_of(one.evaluator).bounds for one in every}
+    return named(gate, names, {name: each for name, each in bounds.items() if each is not None})
 
 
 def make_judge_of(

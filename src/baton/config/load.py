@@ -160,7 +160,7 @@ def load_config(
         gate = read_gate(spec.gate, folder)
     plan = _plan(document, spec, providers, problems, own_code, rubrics)
     if plan is not None and spec.evaluators is not None:
-        with _collected(problems, partial(_located, document, ("gate",))):
+        with _collected(problems, partial(at_lines, document)):
             gate_of(plan, gate)
     if problems or plan is None:
         raise InputError(problems)

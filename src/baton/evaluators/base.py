@@ -139,6 +139,11 @@ class EvaluatorTraits(ABC):
         return False
 
     @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest possible value, or ``None`` if unknown."""
+        return None
+
+    @property
     def lacks(self) -> str | None:
         """What is missing to score recorded runs, or ``None`` if nothing is."""
         return None
@@ -282,6 +287,12 @@ class BaseEvaluator(
     def threshold(self) -> float:
         """The lowest value that passes."""
         return 1.0
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The lowest and the highest possible value: 0 and 1 for Baton's own evaluators."""
+        is_own = self.__class__.__module__.startswith(f"{__package__}.")
+        return (0.0, 1.0) if is_own and not self.runs_user_code else None
 
     @abstractmethod
     def evaluate(self, trace: Trace, case: Case | None, context: EvalContext) -> list[Score]:

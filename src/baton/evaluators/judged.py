@@ -134,6 +134,12 @@ class Judged(EvaluatorTraits):
         return self.rubric.direction == "lower"
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible value; 0 stands for a label without a score."""
+        low, high = self.rubric.answer.bounds
+        return min(low, 0.0), max(high, 0.0)
+
+    @property
     def lacks(self) -> str | None:
         """A message if examples are requested without a file."""
         if self.options.examples is None or self.examples is not None:

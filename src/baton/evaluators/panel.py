@@ -135,6 +135,11 @@ class Panel(EvaluatorTraits):
         return self._first.lower_is_better
 
     @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible value."""
+        return self._first.bounds
+
+    @property
     def lacks(self) -> str | None:
         """What the panel's rubric is missing."""
         return self._first.lacks

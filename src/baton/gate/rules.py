@@ -90,7 +90,7 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     ``statistic``. With ``by_agent`` the rule applies to each sub-agent separately, with ``tag`` to
     cases that have it; fewer than ``least`` verdicts decide nothing. In the condition of an alert
     the sign says what is wrong (``<`` or ``>``), and ``over`` is the number of latest verdicts that
-    the figure is computed from.
+    the figure is computed from. ``place`` is its path in the config.
     """
 
     text: str
@@ -102,6 +102,7 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     sign: Sign = ">="
     least: int = 0
     over: int | None = None
+    place: str = "gate"
 
     @property
     def at_most(self) -> bool:
@@ -112,6 +113,15 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     def of_evaluator(self) -> bool:
         """Whether it is about an evaluator, not about cases or their cost and time."""
         return self.evaluator not in CASES and self.statistic is None
+
+    def always_met(self, bounds: tuple[float, float]) -> bool:
+        """Tell whether each value within these bounds meets it.
+
+        A limit on a bound is no mistake: with `pass_rate >= 0` cases may fail, and `values >= 0`
+        still needs verdicts.
+        """
+        low, high = bounds
+        return self.limit < low if self.sign == ">=" else self.at_most and self.limit > high
 
     def met_by(self, value: float) -> bool:
         """Tell whether a figure meets it, whatever the rounding errors."""
@@ -186,7 +196,8 @@ def read_gate(
     problems: list[Problem] = []
     for index, each in enumerate(spec.thresholds):
         try:
-            rules.append(_read(each) if isinstance(each, str) else _written_out(each))
+            rule = _read(each) if isinstance(each, str) else _written_out(each)
+            rules.append(msgspec.structs.replace(rule, place=f"{place}[{index}]"))
         except ValueError as error:
             problems.append(Problem(path=f"{place}[{index}]", message=str(error)))
     if problems:
@@ -200,31 +211,55 @@ def read_gate(
     )
 
 
-def named(gate: Gate, names: Mapping[str, str]) -> Gate:
-    """Return the gate with the evaluators' reported names; ``names`` maps all their names.
+def named(
+    gate: Gate, names: Mapping[str, str], bounds: Mapping[str, tuple[float, float]] | None = None
+) -> Gate:
+    """Return the gate with the evaluators' reported names.
+
+    Args:
+        gate: the rules.
+        names: reported names, by all names of the evaluators.
+        bounds: the lowest and the highest value of evaluators, by reported name, as far as known.
 
     Raises:
-        InputError: a rule is about an evaluator that is not part of the evaluation.
+        InputError: a rule is about an evaluator that is not part of the evaluation, or always
+            passes.
     """
     known = {*names, *CASES, *(f"{counter}.mean" for counter in COUNTERS)}
     problems = [
         Problem(
-            path="gate",
+            path=rule.place,
             message=f"`{rule.text}`: `{rule.evaluator}` is not part of this evaluation; "
             f"{suggestion(rule.evaluator, known)}",
         )
         for rule in gate.rules
         if rule.of_evaluator and rule.evaluator not in names
     ]
-    if problems:
-        raise InputError(problems)
     rules = [
-        msgspec.structs.replace(rule, evaluator=names[rule.evaluator])
+        msgspec.structs.replace(rule, evaluator=names.get(rule.evaluator, rule.evaluator))
         if rule.of_evaluator
         else rule
         for rule in gate.rules
     ]
+    for rule in rules:
+        own = (bounds or {}).get(rule.evaluator) if rule.of_evaluator else None
+        if own is not None and rule.always_met(own):
+            problems.append(Problem(path=rule.place, message=_always_passes(rule, own)))
+    if problems:
+        raise InputError(problems)
     return msgspec.structs.replace(gate, rules=tuple(rules))
+
+
+def _always_passes(rule: GateRule, bounds: tuple[float, float]) -> str:
+    low, high = bounds
+    if (low, high) == (0, 1) and 2 <= rule.limit <= 100:  # `<= 20`, meant as 20 %
+        advice = f"write {rule.limit / 100:g} for {rule.limit:g} %"
+    else:
+        advice = "write a limit between these, or remove the rule"
+    return (
+        f"`{rule.text}` always passes: values of `{rule.evaluator}` are from {low:g} to {high:g}; "
+        f"{advice}"
+    )
 
 
 def percentile(statistic: str) -> float | None:
