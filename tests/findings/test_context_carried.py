@@ -717,3 +717,37 @@ def test_a_part_of_the_days_goes_to_one_of_several_agents() -> None:
     # An agent that does all the work needs all the days.
     found = only(judge(asked(request, request.replace("16-18", "16-17"))))
     assert found.details["dropped"] == ["16-18"]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "more"),
+    [
+        (
+            "Find out whether the A7 tunnel is closed on the night of 12 to 13 August.",
+            "In July we stood there for two hours!",
+        ),
+        (
+            "Find out whether the A7 tunnel is closed on the night of 12 to 13 August.",
+            "Last summer the queue took 3 hours.",
+        ),
+        (
+            "Prüfe, ob der Tunnel der A7 am 12. August von 22:00 bis 5:00 gesperrt ist.",
+            "Im Stau haben wir dort drei Stunden gewartet.",
+        ),
+        (
+            "Prüfe, ob der Tunnel der A7 am 12. August von 22:00 bis 5:00 gesperrt ist.",
+            "Im Stau haben wir dort 3 Stunden verloren.",
+        ),
+    ],
+)
+def test_what_happened_to_a_user_is_not_missed(prompt: str, more: str) -> None:
+    assert not isinstance(judge(asked(f"{prompt} {more}", prompt)), list)
+
+
+def test_what_a_user_comes_back_to_may_be_settled() -> None:
+    first = "We need 2 projectors and 1 screen for 11 Nov, 8:00 to 18:00, room Vega."
+    prompt = "2 projectors, 11 November 8:00-18:00, room Vega"
+    own = f"{first} The screen we can borrow from room Lyra, so just the projectors."
+    assert not isinstance(judge(asked(own, prompt)), list)
+    found = only(judge(asked(f"{first} The projectors must be new.", f"{prompt}, new ones")))
+    assert found.details["dropped"] == ["1"]

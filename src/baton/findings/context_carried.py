@@ -930,8 +930,12 @@ _BOUND = re.compile(
 # 5550142".
 _STORY = re.compile(
     r"\b(?:was|were|had|been|bought|paid|came|went|got|sent|told|said|ago|yesterday|since|my|me"
-    r"|mine|(?:I|we|he|she|they|it|you|who|which) \w+ed|war|waren|hatte|wurde|mein\w*|était|mon|fue"
-    r"|mi)\b",
+    r"|mine|(?:I|we|he|she|they|it|you|who|which) (?:\w+ed|stood|sat|took|lost|spent|ate|drove|ran"
+    r"|flew|slept|met|saw|left|found|gave|made|kept|began|chose|broke|forgot|knew|held|fell)|war|waren"
+    r"|hatte|wurde|standen|saßen|mein\w*|était|mon|fue|mi"
+    # "Wir haben dort 2 Stunden gewartet", "last time".
+    r"|hab(?:e|en)\b[^.!?\n]{1,60}\b(?:ge(?!samt)\w{2,12}(?:t|en)|verloren|verbracht|bekommen)"
+    r"|last (?:time|week|month|year|spring|summer|autumn|fall|winter))\b",
     re.IGNORECASE,
 )
 # "On 9 October", "from 12 May", "at 14:15": when something should take place.
@@ -1045,6 +1049,9 @@ def _only_clause_missing(missing: list[tuple[Fact, str]], sent: _Sent) -> list[t
     if not words or any(sent.given.holds(f) or sent.elsewhere.holds(f) for f in words):
         return []
     others = [c for s in sentences(in_digits(sent.request.text)) for c in clauses(s) if c != clause]
+    # "2 projectors and 1 screen. The screen we can borrow": a user who comes back to it settles it.
+    if any(read(other).holds(word) for other in others for word in words):
+        return []
     for other in others:
         told = [f for f in read(other).facts if f.kind in HARD or f.kind == "word"]
         covered = sum(sent.given.holds(f) for f in told)
