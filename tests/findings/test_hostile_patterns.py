@@ -15,6 +15,7 @@ import pytest
 import baton.evaluators
 import baton.findings
 from baton.evaluators.registry import evaluator_entry
+from baton.findings.patterns import LazyPattern
 from baton.model import EvalContext
 from baton.testing.build import call, delegate, run, trace
 
@@ -75,7 +76,9 @@ def patterns() -> dict[str, re.Pattern[str]]:
 
 
 def within(value: Any, depth: int = 0) -> Iterator[re.Pattern[str]]:
-    if isinstance(value, re.Pattern):
+    if isinstance(value, LazyPattern):
+        yield re.compile(value.pattern, value.flags)
+    elif isinstance(value, re.Pattern):
         yield value
     elif depth < 4 and isinstance(value, Mapping):
         for each in value.values():
@@ -102,10 +105,13 @@ def texts_for(pattern: re.Pattern[str], pieces: int) -> Iterator[str]:
         yield PIECES[number] * PART if number < len(PIECES) else piece * PART
 
 
+def test_each_pattern_is_well_formed() -> None:
+    assert len(patterns()) > 400
+
+
 @pytest.mark.heavy
 @pytest.mark.timeout(900)  # four minutes on a busy machine
 def test_each_pattern_reads_any_text_in_time() -> None:
-    assert len(patterns()) > 250
     slow = {
         f"{source[:60]} on {text[:12]!r}"
         for source, pattern in patterns().items()

@@ -12,6 +12,7 @@ from .claims import LONGEST, statements
 from .dispatch_target_known import agent_of
 from .facts import language
 from .finding import NO_NAMES, TOO_LONG, Answer, Clear, Finding, NotRecorded, name_key
+from .patterns import regex
 
 # "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". The receiver
 # of the work comes next.
@@ -21,7 +22,7 @@ _HAND = (
     r"|switch|bring|loop|involv|consult|ask|call|get|hav|let|invok|engag|check|contact|pull"
 )
 _FORMS = rf"(?:{_HAND})(?:r|e|l)?(?:e|ed|ing|ting|ling)?"
-_ANNOUNCES = re.compile(
+_ANNOUNCES = regex(
     rf"""(?:
         \b(?:I['’]ll|I\ will|we['’]ll|we\ will|let\ me|let['’]s|I['’]m\ going\ to|I\ am\ going\ to)
             (?:\ (?:now|then|next|also|just|quickly|go\ ahead\ and|right\ away))*
@@ -35,13 +36,13 @@ _ANNOUNCES = re.compile(
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 # Verbs that dispatch work only with a word like "to": "send it to", but "ask the editor".
-_TO = re.compile(r"\b(?:to|with|over to|on to|onto|in)\b", re.IGNORECASE)
-_DIRECT = re.compile(
+_TO = regex(r"\b(?:to|with|over to|on to|onto|in)\b", re.IGNORECASE)
+_DIRECT = regex(
     r"^(?:ask|call|consult|involv|invok|engag|get|hav|let|contact|loop|bring|pull|check)",
     re.IGNORECASE,
 )
 # Words that make an announcement non-binding: a denial, an offer, a question, or a condition.
-_OPEN = re.compile(
+_OPEN = regex(
     r"""\b(?:not|never|won['’]t|can['’]t|cannot|unable|n['’]t|if|once|when|unless|after
         |before|until|as\ soon\ as
         |would|could|should|may|might|can|you\ can|shall|want|like|normally|usually|yesterday|last
@@ -52,14 +53,14 @@ _OPEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # The answer asks the user first, so nothing has to follow in this turn.
-_ASKS_FIRST = re.compile(
+_ASKS_FIRST = regex(
     r"\b(?:please (?:provide|tell|give|send|confirm|share|let)|let me know|do you want"
     r"|would you like"
     r"|shall i|should i|may i|is that (?:ok|okay|fine)|confirm\b[^.]*\bfirst)\b|\?",
     re.IGNORECASE,
 )
 # People, by what follows the name: "the billing team will call you".
-_PEOPLE = re.compile(
+_PEOPLE = regex(
     r"^\W*(?:team|department|staff|colleagues?|people|person|representative|office|manager"
     r"|human)\b",
     re.IGNORECASE,
@@ -71,11 +72,11 @@ _NEAR = 120
 _AGENT = r"(?:\s+(?:sub-?)?(?:agent|assistant|specialist|expert|bot))"
 # If such a name is a plain word, the rest of the sentence has to show that work goes there: "I'll
 # hand this to billing", not "I'll hand the keys to security", "transfer 50 EUR to savings".
-_GIVES = re.compile(
+_GIVES = regex(
     r"^(?:transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|redirect|turn|switch)",
     re.IGNORECASE,
 )
-_WORK = re.compile(
+_WORK = regex(
     r"^\W*(?:(?:now|next|also|then|just)\W+)?"
     r"(?:(?:it|this|that|these|those|them|you)|(?:your|the|this|that) (?:\w+ )?(?:question|request"
     r"|case|issue|ticket|task|job|work|conversation|chat|query|problem|matter|rest|call))?"
@@ -83,19 +84,17 @@ _WORK = re.compile(
     re.IGNORECASE,
 )
 # "Ask the planner to draw it up"; not "get the weather", "check the calendar".
-_SETS_TO_WORK = re.compile(r"^(?:ask|get)", re.IGNORECASE)
-_TO_DO = re.compile(
-    r"\W{0,4}to (?!(?:the|an?|you|me|us|them|him|her|it|my|your|our)\b)[a-z]+", re.I
-)
+_SETS_TO_WORK = regex(r"^(?:ask|get)", re.IGNORECASE)
+_TO_DO = regex(r"\W{0,4}to (?!(?:the|an?|you|me|us|them|him|her|it|my|your|our)\b)[a-z]+", re.I)
 # "Refer to the manual" and "switch to French" dispatch nothing.
-_NEEDS_WORK = re.compile(r"^(?:refer|redirect|switch|turn|connect|pass)", re.IGNORECASE)
-_PRONOUN = re.compile(r"(?:you|me|us|them|him|her|it|this|that)$", re.IGNORECASE)
-_ARTICLE = re.compile(r"\b(?:the|our|an?)\W+$", re.IGNORECASE)
-_ENDS = re.compile(
+_NEEDS_WORK = regex(r"^(?:refer|redirect|switch|turn|connect|pass)", re.IGNORECASE)
+_PRONOUN = regex(r"(?:you|me|us|them|him|her|it|this|that)$", re.IGNORECASE)
+_ARTICLE = regex(r"\b(?:the|our|an?)\W+$", re.IGNORECASE)
+_ENDS = regex(
     r"\W{0,4}(?:now\b|$|,|for\b|and\b|right away\b|immediately\b|at once\b|to [a-z]+\b|who\b)",
     re.IGNORECASE,
 )
-_HANDS_ON = re.compile(
+_HANDS_ON = regex(
     r"(?:^|[_\W])(?:transfer|hand_?off|hand_?over|delegate|route|dispatch|agent|task|spawn|assign"
     r"|send_?message|escalate)",
     re.IGNORECASE,

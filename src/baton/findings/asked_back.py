@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from .empty_answers import asks_for_choice
 from .facts import HARD, Fact, Reading, read
+from .patterns import regex
 from .values import Value, unit_text, values_of
 from .words import COMMON, clauses, sentences
 
@@ -21,7 +22,7 @@ _LONGEST = 1000
 _LONGEST_REQUEST = 4000
 # "What does it weigh?" and "Could you tell me the number?" ask for a value. "Do you want to book
 # it?" offers something.
-_OPEN = re.compile(
+_OPEN = regex(
     r"""\b(?:what|which|when|where|who|whom|how|welche\w*|wann|wo|wie|was|quel(?:le)?s?|quand|où
         |combien|qué|cuál(?:es)?|cuándo|cuánt\w+|dónde|qual\w*|quando|quant\w+|dove|che)\b
         |\b(?:could|can|would|will)\ you\ (?:please\ |kindly\ )?
@@ -30,7 +31,7 @@ _OPEN = re.compile(
         |\b(?:puedes|podría\w*)\ (?:dar|deci|envi)\w*|\bpuoi\ (?:dar|dir)\w*""",
     re.VERBOSE | re.IGNORECASE,
 )
-_OFFERS = re.compile(
+_OFFERS = regex(
     r"""\b(?:shall|should)\ (?:I|we)\b|\bdo\ you\ (?:want|wish|need)\b
         |\bwould\ you\ (?:like|want|prefer)
         |\bwant\ me\ to\b|\b(?:soll(?:en)?|darf)\ (?:ich|wir)\b|\b(?:möchte\w*|willst)\b
@@ -39,15 +40,15 @@ _OFFERS = re.compile(
 )
 # "Daily from 9 to 17. When will you come?" has answered, and asks for the next step. A receiver
 # that can't start says nothing else but that it would.
-_WOULD = re.compile(
+_WOULD = regex(
     r"""\W{0,4}(?:sure|ok|okay|of\ course|certainly|gladly|happy|yes|thanks?|hi|hello|sorry
         |unfortunately|claro|gern\w*|bien\ sûr|volontiers|certo|d['’]accord|alles\ klar|natürlich
         |I(?:['’](?:d|ll|m)|\ (?:can|could|will|would|am))|ich\ (?:kann|könnte)|je\ (?:peux|vais)
         |puedo|posso|to\ \w+)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_PARTS = re.compile(r"[,;:]\s|\s(?:and|und|et|y|e|or|oder|ou|o)\s")
-_NEEDS = re.compile(
+_PARTS = regex(r"[,;:]\s|\s(?:and|und|et|y|e|or|oder|ou|o)\s")
+_NEEDS = regex(
     r"""\b(?:I|we)\ (?:still\ )?(?:need|require|lack|have\ no|don['’]t\ (?:have|know))\b
         |\b(?:need|have)\ to\ know\b|\bmissing\b|\bplease\ (?:provide|send|tell|give|share|specify)
         |\bmir\ fehl\w+|\b(?:brauche|benötige)\b|\bbitte\ (?:nenn|gib|teil)\w*
@@ -78,8 +79,8 @@ _KINDS = (
     ("mass", r"\b(?:weigh\w*|heavy|gewicht|wiegt|pèse|poids|pesa|peso)\b"),
     ("money", r"\b(?:budget|price|cost|spend|preis|kosten|prix|presupuesto|precio|coste)\b"),
 )
-_KIND_OF = [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _KINDS]
-_KIND_WORDS = re.compile("|".join(pattern for _, pattern in _KINDS), re.IGNORECASE)
+_KIND_OF = [(kind, regex(pattern, re.IGNORECASE)) for kind, pattern in _KINDS]
+_KIND_WORDS = regex("|".join(pattern for _, pattern in _KINDS), re.IGNORECASE)
 _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "SEK", "DKK", "JPY"})
 _STEM = 4
 

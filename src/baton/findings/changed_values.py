@@ -10,6 +10,7 @@ import re
 from itertools import takewhile
 
 from .facts import Fact, Reading
+from .patterns import regex
 from .values import (
     Value,
     days_of,
@@ -24,14 +25,14 @@ from .values import (
 from .words import COMMON, MONTHS
 
 # "At most 160 EUR" can be passed on as 150: staying below a limit keeps to it.
-_AT_MOST = re.compile(
+_AT_MOST = regex(
     r"""\b(?:at\ (?:the\ )?(?:most|latest)|max\w*|up\ to|under|below|within|by
         |(?:less|fewer)\ than|not\ \w+\ more\ than
         |(?:no|not)\ (?:more|longer|later)|budget|limit|cap|höchstens|bis\ zu|unter|au\ plus
         |como\ máximo|hasta|tope)\b|[<≤]""",
     re.VERBOSE | re.IGNORECASE,
 )
-_AT_LEAST = re.compile(
+_AT_LEAST = regex(
     # Not the minutes of "15 min" and "38 ml/min".
     r"\b(?:at least|(?<![\d/])(?<!\d )min(?:imum|imal\w*)?|more than|no less"
     r"|mindestens|au moins|al menos)\b|[>≥]",
@@ -39,9 +40,9 @@ _AT_LEAST = re.compile(
 )
 # These bound only the number after them: "from 45 EUR", "over 200 guests". In "Order 15 frames from
 # Thornbury's", the word comes before a shop.
-_FROM = re.compile(r"\b(?:from|over|above|ab)\s(?:[€$£]\s?|the\s|an?\s)?$", re.IGNORECASE)
+_FROM = regex(r"\b(?:from|over|above|ab)\s(?:[€$£]\s?|the\s|an?\s)?$", re.IGNORECASE)
 # Times and dates are shifted on purpose: "be there at 19:30", "remind them on 23 June", 19:00 UTC.
-_SHIFTED = re.compile(
+_SHIFTED = regex(
     r"\b(?:utc|gmt|[ecmpw]e?[sd]?t|before|after|ahead|earlier|later|prior|remind\w*|deadline|until|by"
     r"|be (?:at|there|ready|in|on)|arriv\w*|get (?:to|there)|meet|check[- ]?in|instead)\b",
     re.IGNORECASE,
@@ -86,7 +87,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
     return None
 
 
-_RANGE = re.compile(
+_RANGE = regex(
     r"(?<![\d.,])(\d+(?:\.\d+)?)\s?(?:-|–|\.\.|(?:and|to|bis|und|et|à|y|a|e)\b)\s?(\d+(?:\.\d+)?)"
 )
 
@@ -131,7 +132,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
     return None
 
 
-_WORDS = re.compile(r"[^\W_]+")
+_WORDS = regex(r"[^\W_]+")
 # The number of words around a gap that have to be copied. One of them has to be meaningful.
 _AROUND_GAP = 3
 
@@ -187,7 +188,7 @@ def _is_only_code(lost: Value, asked: list[Value], value: Value, new: list[Value
 
 
 _SHORT_CODE = 2
-_OTHER_PERIOD = re.compile(
+_OTHER_PERIOD = regex(
     r"\b(?:previous|prior|preceding|last|next|following|compar\w+|vs|versus|vor\w*|précédent\w*"
     r"|anterior\w*)\b",
     re.IGNORECASE,
@@ -312,7 +313,7 @@ def swapped_digits(fact: Fact, asked: list[Value], new: list[Value]) -> Value | 
 
 
 # "First test it with 10 rows", "in batches of 100 rows", "at least 100 guests".
-_OWN_NUMBER = re.compile(
+_OWN_NUMBER = regex(
     r"""\b(?:first|top|last|next|sample|test\w*|batch\w*|e\.?g|for\ example|examples?|such\ as|like
         |per|each|every|another|additional\w*|extra|more|other|further|least|most|minimum|maximum
         |min|max|up\ to|over|under|between|about|around|roughly|approx\w*|some|than|or|of\ the

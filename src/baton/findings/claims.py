@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .patterns import regex
+
 # A longer answer is a document: its sentences are its content, not a report.
 LONGEST = 20_000
 """The most characters of an answer that is read."""
@@ -33,9 +35,9 @@ class Action(NamedTuple):
 def _action(name: str, told: str, tools: str, object: str | None = None) -> Action:
     return Action(
         name,
-        re.compile(rf"(?<![\w-])(?:{told})(?![\w-])", re.IGNORECASE),
+        regex(rf"(?<![\w-])(?:{told})(?![\w-])", re.IGNORECASE),
         frozenset(tools.split()),
-        None if object is None else re.compile(object, re.IGNORECASE),
+        None if object is None else regex(object, re.IGNORECASE),
     )
 
 
@@ -46,7 +48,7 @@ _PATH = (
     r"|sql|sh|rs|go|java|kt|c|h|cpp|rb|php|ini|cfg|conf|env|lock|bib|log|png|svg|ipynb|proto"
     r"|tf)(?!\w)"
 )
-PATH = re.compile(_PATH, re.IGNORECASE)
+PATH = regex(_PATH, re.IGNORECASE)
 # Objects that are changed outside the answer itself: a ticket, "to your calendar", but not "a
 # content calendar for you" or "a ticket template".
 _RECORD = (
@@ -210,16 +212,16 @@ ACTIONS = (
 
 # Passives whose subject names the action: "Your refund has been issued".
 _SUBJECTS = (
-    (re.compile(r"\brefund\b", re.IGNORECASE), "refunded"),
-    (re.compile(r"\b(?:booking|reservation|table|room|flight|seat)\b", re.IGNORECASE), "booked"),
-    (re.compile(r"\border\b", re.IGNORECASE), "ordered"),
-    (re.compile(r"\b(?:payment|invoice)\b", re.IGNORECASE), "paid"),
-    (re.compile(r"\b(?:e-?mail|message|sms)\b", re.IGNORECASE), "sent"),
-    (re.compile(r"\bmigration\b", re.IGNORECASE), "ran"),
-    (re.compile(_PATH, re.IGNORECASE), "changed a file"),
-    (re.compile(r"\b(?:ticket|incident|event)\b", re.IGNORECASE), "made a record"),
+    (regex(r"\brefund\b", re.IGNORECASE), "refunded"),
+    (regex(r"\b(?:booking|reservation|table|room|flight|seat)\b", re.IGNORECASE), "booked"),
+    (regex(r"\border\b", re.IGNORECASE), "ordered"),
+    (regex(r"\b(?:payment|invoice)\b", re.IGNORECASE), "paid"),
+    (regex(r"\b(?:e-?mail|message|sms)\b", re.IGNORECASE), "sent"),
+    (regex(r"\bmigration\b", re.IGNORECASE), "ran"),
+    (regex(_PATH, re.IGNORECASE), "changed a file"),
+    (regex(r"\b(?:ticket|incident|event)\b", re.IGNORECASE), "made a record"),
 )
-_DONE = re.compile(
+_DONE = regex(
     r"\b(?:has|have) (?:now |already |also |just |successfully )*been (?:successfully )?"
     r"(?:processed|issued|confirmed|placed|made|completed|sent|delivered|executed|applied|created"
     r"|updated|opened|filed|booked|reserved|paid|approved|submitted|scheduled)\b"
@@ -235,16 +237,16 @@ _ADVERBS = (
 )
 _I = r"\b(?:I|[Ww]e)(?:['’]ve|\s+have)?(?!\w)"
 # "I read the minutes and sent them": a verb that follows another verb has the same subject.
-_BY_ME = re.compile(rf"{_I}{_ADVERBS}\s+$")
-_AND_BY_ME = re.compile(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
-_ANY_I = re.compile(_I)
-_PASSIVE = re.compile(
+_BY_ME = regex(rf"{_I}{_ADVERBS}\s+$")
+_AND_BY_ME = regex(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
+_ANY_I = regex(_I)
+_PASSIVE = regex(
     r"\b(?:(?:has|have)(?:\s+(?:now|already|also|just|successfully))*\s+been(?:\s+successfully)?"
     r"|(?:is|are)\s+now|(?:was|were)\s+successfully)\s+(?:[a-z]+ed\s+and\s+)?$",
     re.IGNORECASE,
 )
 # "Deployed to production.", "Done: committed and pushed to main.": the first words of an answer.
-_BARE = re.compile(
+_BARE = regex(
     r"^(?:(?:done|ok|okay|sure|all set|finished)\b[.!:,]?\s+)?(?:successfully\s+)?"
     r"(?:[a-z]+ed(?:\s[^.!?;:,]{1,40})?\s+and\s+)?$",
     re.IGNORECASE,
@@ -254,7 +256,7 @@ _BARE_MOST = 240
 
 # Words before a verb that keep a clause from claiming anything: it denies, supposes, asks or looks
 # ahead.
-_UNSAID = re.compile(
+_UNSAID = regex(
     r"""\b(?:not|never|nothing|nobody|no|none|neither|without|cannot|unable|fail\w*|tried|trying|try
         |attempt\w*|if|once|when|whenever|after|before|until|unless|should|would|could|can|may
         |might|must|will|shall|going\ to|want\w*|like|please|to\ be|whether|assum\w*|suppos\w*
@@ -268,25 +270,23 @@ _UNSAID = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Events at another time, or in general: "reports were sent weekly in the past".
-_AT_OTHER_TIMES = re.compile(
+_AT_OTHER_TIMES = regex(
     r"\b(?:yesterday|last (?:week|month|year|time|night|quarter)|earlier|previous\w*|ago|weekly"
     r"|monthly|daily|usually|normally|always|in the past|in (?:19|20)\d\d|by (?:the|a|an|your) \w+"
     r"|by you|on your behalf by|already|above|below)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(
-    r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|(?<!\s)\s+(?:but|however|although|though)\s+"
-)
-_CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
-_QUOTED = re.compile(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
+_SENTENCE = regex(r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|(?<!\s)\s+(?:but|however|although|though)\s+")
+_CODE = regex(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_QUOTED = regex(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
 # A letter in the answer: the "I" in its "I have sent you the minutes" is the letter's sender.
-_LETTER = re.compile(
+_LETTER = regex(
     r"^[^\w\n]*(?:subject:|dear\b|(?:hi|hello) [A-Z]\w+,\s*$)|\b(?:kind|best|warm) regards\b"
     r"|\byours (?:sincerely|faithfully|truly)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 # Any word of the patterns below, so most answers need just one search.
-_MAY_CLAIM = re.compile(
+_MAY_CLAIM = regex(
     r"^\W*(?:\w+[.!:,]?\s+)?(?:successfully\s+)?\w+ed\b|\b(?:is|are) now \w+ed\b"
     r"|\b(?:I|[Ww]e|been|was|were|green|says?|states?|reads?|writes?|reported?)\b|[Tt]ests?\b"
     r"|\b(?:is|are) (?:now )?(?:issued|booked|reserved)\b"
@@ -294,7 +294,7 @@ _MAY_CLAIM = re.compile(
 
 
 _PASS = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|are (?:now )?(?:passing|green)|is green)"
-_TESTS_PASS = re.compile(
+_TESTS_PASS = regex(
     rf"\b(?:(?P<count>\d[\d,]{{0,20}}) (?:of the |unit |\w+ )?)?tests?(?: suite)?"
     rf"(?: (?:now|all|still|of [^.,;]{{1,40}}))?"
     rf" {_PASS}\b(?! on| in CI)"
@@ -306,7 +306,7 @@ _TESTS_PASS = re.compile(
 )
 
 # "38 passed, 3 failed", but "passes without failures".
-_NOT_ALL = re.compile(r"(?<!without )(?<!no )(?<!0 )\bfail|\bnot all\b", re.IGNORECASE)
+_NOT_ALL = regex(r"(?<!without )(?<!no )(?<!0 )\bfail|\bnot all\b", re.IGNORECASE)
 
 _ID_LABEL = (
     r"(?:confirmation|booking|reservation|reference|order|ticket|incident|case|tracking|transaction"
@@ -316,16 +316,14 @@ _ID = (
     r"(?:[A-Z]{1,6}-?\d[\w-]{2,40}|(?=[A-Z]{0,20}\d)[A-Z\d]{4,20}[A-Z][A-Z\d]{0,20}"
     r"|[0-9a-f]{9,40}|\d{3,20}(?: \d{3,20}){1,5}|\d{5,40})"
 )
-_NEW_ID = re.compile(
+_NEW_ID = regex(
     # The number of spaces is bounded, as a long run would be tried for each part in turn.
     rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s{{1,9}}(?:number|no\.?|id|code|reference)))?"
     rf"(?:\s{{1,9}}(?:is|was)|:)?\s{{0,9}}(?P<mark>#)?\(?\s{{0,9}}(?P<id>{_ID})(?![\w-])"
 )
-_STANDARD = re.compile(
-    r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I
-)
+_STANDARD = regex(r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I)
 # The source of a quote that was read. "The Bible says" is quoted from memory.
-_QUOTES = re.compile(
+_QUOTES = regex(
     rf"(?:{_PATH}|\b(?:log|file|page|document|contract|e-?mail|report|policy|output|ticket"
     rf"|message|letter"
     r"|invoice|readme))\W{0,3}\s+(?:says?|states?|reads?|writes?"
@@ -383,11 +381,11 @@ def statements(text: str) -> Iterator[str]:
 
 
 # Not "students are enrolled in the order in which they apply", which is a general statement.
-_SAID_DONE = re.compile(
+_SAID_DONE = regex(
     rf"(?:{_I}{_ADVERBS}|\b(?:been|was|were|(?:is|are)\s+now)(?:\s+successfully)?"
     r"|\b[Yy]our?\b[^,]{0,60}\s(?:is|are))\s+$"
 )
-_IN_GENERAL = re.compile(r"\b(?:if|when|whenever|once|until|unless|after|before|while)\b", re.I)
+_IN_GENERAL = regex(r"\b(?:if|when|whenever|once|until|unless|after|before|while)\b", re.I)
 
 
 def done_by(text: str, told: re.Pattern[str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from .finding import (
     name_key,
     receivers_of,
 )
+from .patterns import regex
 
 # Tools with these prefixes only read: `get_order`, `search_web`, `Read`.
 _LOOKS = frozenset(
@@ -54,7 +55,7 @@ _ANYTHING = frozenset(
 )
 _SPECIFIC = frozenset().union(*(action.tools for action in ACTIONS)) - _ANYTHING - WEAK
 # Changing commands in the arguments of a reading tool: `query("DELETE FROM users")`.
-_CHANGING = re.compile(r"\b(?:insert|update|delete|drop|alter|create|merge|post|put|patch)\b", re.I)
+_CHANGING = regex(r"\b(?:insert|update|delete|drop|alter|create|merge|post|put|patch)\b", re.I)
 # Commands that do only one thing, with the actions that they can be.
 _COMMANDS: dict[str, frozenset[str]] = {
     **dict.fromkeys(
@@ -66,23 +67,23 @@ _COMMANDS: dict[str, frozenset[str]] = {
         frozenset(),
     ),
 }
-_TEST_RUN = re.compile(
+_TEST_RUN = regex(
     r"(?<![a-z])(?:pytest|unittest|jest|vitest|mocha|rspec|tox|nox|ctest|phpunit|tests?)(?![a-z])",
     re.IGNORECASE,
 )
-_FAILED_TESTS = re.compile(
+_FAILED_TESTS = regex(
     r"\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)?\b|\bFAILED\b|\bfailures?[=:] ?[1-9]"
     r"|\bexit (?:code|status):? [1-9]"
 )
-_PASSED_TESTS = re.compile(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
+_PASSED_TESTS = regex(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
 # Words in the request or instructions that indicate a role play.
-_PLAY = re.compile(
+_PLAY = regex(
     r"\b(?:role-?play|pretend|simulat\w+|imagin\w+|fiction\w*|act as if|stor(?:y|ies)|dialogue"
     r"|mock)\b",
     re.IGNORECASE,
 )
 # A text written for another person uses "I" for them: "Write a status mail for me".
-_WRITES = re.compile(
+_WRITES = regex(
     r"\b(?:write|draft|compose|rewrite|rephrase|translate|proofread|reword"
     r"|summari[sz]e)\b[^.!?\n]{0,40}"
     r"\b(?:e-?mail|mail|message|letter|post|status|update|reply|report|note|announcement|speech"
@@ -92,7 +93,7 @@ _WRITES = re.compile(
     re.IGNORECASE,
 )
 # What a caller states about an agent that died: "The billing agent has processed it".
-_SUCCEEDED = re.compile(
+_SUCCEEDED = regex(
     r"\b(?:complet\w+|finish\w+|found|confirm\w+|report\w+|return\w+|succe\w+|done|handled"
     r"|says?|said"
     r"|provid\w+|verif\w+|process\w+|approv\w+|fixed|wrote|created)\b",
@@ -290,7 +291,7 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
 
 
 # Tools that a provider runs itself, so many sources do not record their calls.
-_HOSTED = re.compile(
+_HOSTED = regex(
     r"code_?interpreter|code_?execution|computer|web_?search|google_?search|file_?search|image_?gen"
     r"|url_?context|text_?editor|hosted|mcp",
     re.IGNORECASE,
@@ -425,14 +426,14 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
                     return
 
 
-_DONE_BEFORE = re.compile(
+_DONE_BEFORE = regex(
     r"\b(?:already|duplicate\w*|exists?|conflict|409|up to date|no changes?|nothing to|unchanged"
     r"|same)\b",
     re.IGNORECASE,
 )
 _SHORT_WORD = 2
 _NOTHING: frozenset[str] = frozenset()
-_SUCCESS = re.compile(
+_SUCCESS = regex(
     r"(?<![\w-])(?:(?:build|compilation|import|export|deployment|migration|upload|installation"
     r"|backup|transfer|run|job|command|script|payment|update) (?:was )?"
     r"(?:succeeded|successful|went through)|completed successfully)(?![\w-])",
@@ -446,7 +447,7 @@ _LOOSE = frozenset(
     handle resolve order schedule
     """.split()  # noqa: SIM905
 )
-_INSTEAD = re.compile(r"\b(?:instead|alternatively|manually|so far|not|n['’]t|no|but)\b", re.I)
+_INSTEAD = regex(r"\b(?:instead|alternatively|manually|so far|not|n['’]t|no|but)\b", re.I)
 
 
 @lru_cache(maxsize=1024)

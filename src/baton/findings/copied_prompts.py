@@ -11,10 +11,11 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
+from .patterns import regex
 from .replaced_words import may_be_inside, may_be_same_name
 from .words import COMMON, MONTHS
 
-_WORD = re.compile(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
+_WORD = regex(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
 # Longer texts are not compared word by word, as that takes time quadratic in their length.
 _MOST_WORDS = 300
 # The share of a prompt that is copied, and the share of the request. In the held-out lists of
@@ -25,7 +26,7 @@ KEPT = 0.6
 _IN_A_ROW = 2
 # The number of characters that are searched for a number's limit: "must not cost more than 80 EUR".
 _NEAR = 40
-_SENTENCE_ENDS = re.compile(r"(?:^|[.!?;\n])\s*$")
+_SENTENCE_ENDS = regex(r"(?:^|[.!?;\n])\s*$")
 
 
 class Gap(NamedTuple):
@@ -82,7 +83,7 @@ def _ends_there(rest: str) -> bool:
     return re.match(r"\s*(?:$|[.!?;\n])", rest) is not None
 
 
-_FILE = re.compile(r"(?<![\w/-])[\w/-]{1,120}\.([a-z]\w{1,7})")
+_FILE = regex(r"(?<![\w/-])[\w/-]{1,120}\.([a-z]\w{1,7})")
 
 
 def renamed(gap: Gap) -> bool:
@@ -114,7 +115,7 @@ def renamed(gap: Gap) -> bool:
     )
 
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = regex(r"\d+(?:[.,]\d+)*")
 
 
 def numbers_of(gap: Gap) -> tuple[str, str] | None:

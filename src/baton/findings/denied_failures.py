@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .facts import read
+from .patterns import regex
 from .words import is_negative
 
 _SAYS_NO = (
@@ -15,7 +16,7 @@ _SAYS_NO = (
 )
 # "Denied: approval required", "Error 403: ...", "Build #5518 on main: FAILED at step lint". Not
 # "Failed logins: 3" and "Error rate 0.1 %", which are about something else.
-_FAILED = re.compile(
+_FAILED = regex(
     rf"""\A\W*(?:
         (?:error|fehler|erreur)\b\s?(?:\d{{3}})?\s?[:!–-]
         |(?:[\w\#./-]+\s){{0,4}}[\w\#./-]+:\s{_SAYS_NO}\b(?:\s?[.,:;!(–-]|\s*\Z
@@ -25,7 +26,7 @@ _FAILED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # What was tried again, or only failed in part.
-_RECOVERED = re.compile(
+_RECOVERED = regex(
     r"""\b(?:ok|success\w*|succeed\w*|retr(?:y|ied|ies)|restart\w*|recover\w*|resolved|fixed|passed|but
         |however|afterwards|second|again|now|worked|instead|then|done|completed|partly|partially
         |in\ place\ of|(?<!not\ )(?:ordered|booked|created|changed|updated|reserved|moved|sent)
@@ -33,7 +34,7 @@ _RECOVERED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Your rental car has been cancelled", "Yes, it is booked", "The build passes".
-_CLAIMS = re.compile(
+_CLAIMS = regex(
     r"""\A\W*(?:(?:done|yes|ja|oui|sí|erledigt|hecho|fatto)\b\s?[.,:;!–-])
         |\b(?:has|have)\ (?:now\ |just\ |already\ )?been\ \w+(?:ed|en|t|de|ut)\b
         |\b(?:is|are)\ (?:now\ )?(?:booked|cancell?ed|ready|active|in\ order|redirected|confirmed
@@ -63,7 +64,7 @@ def denies_failure(answer: str, result: str, asked: str) -> bool:
 
 
 # A caller that found another way may claim so.
-_RECOVERED_BY = re.compile(
+_RECOVERED_BY = regex(
     r"""\b(?:instead|another|other|alternativ\w*|but|however|although|though|only|first|after
         |by\ hand|manually|until|once|later|when|if|try|tried|fail\w*|error|reject\w*|declin\w*
         |denied|refused|ander\w*|stattdessen|aber|autre|mais|otr[oa]|pero|altr[oa]|blocked|pending

@@ -23,12 +23,13 @@ from .finding import (
     sender_of,
     steps_of,
 )
+from .patterns import regex
 
 # Texts that agent runtimes themselves return in place of an answer to any request. `API Error:
 # 529` and `<tool_use_error>` come from Claude Code, `Error executing tool. coworker mentioned not
 # found` from CrewAI. Each is matched at the start of the answer: "An API Error can be retried." is
 # an ordinary sentence about errors.
-_OF_RUNTIMES = re.compile(
+_OF_RUNTIMES = regex(
     r"""(?:
         API\ Error (?:\ \d{3})? \s* :
         | Error\ (?:executing|running|calling|invoking)\ (?:tool|agent)\b
@@ -40,7 +41,7 @@ _OF_RUNTIMES = re.compile(
 # Texts with which a program reports its own failure. A helper that was asked to read a log can
 # quote one of these as a genuine answer, so they count only if the request is not about errors
 # (`_ABOUT_ERRORS`). "Error: none" and "Error: 0" report that all is well.
-_OF_PROGRAMS = re.compile(
+_OF_PROGRAMS = regex(
     r"""(?:
         (?:ERROR|Error) (?:\ \d{3})? \s* :
             (?!\s*(?:none|nothing|0|no(?:\ errors?)?(?:\ found)?)\W*\Z)
@@ -50,7 +51,7 @@ _OF_PROGRAMS = re.compile(
     re.VERBOSE,
 )
 # "ValueError: x" can be the right answer to "What does the last line of the log say?".
-_ABOUT_ERRORS = re.compile(
+_ABOUT_ERRORS = regex(
     r"error|exception|traceback|fail|crash|bug|\blogs?\b|broken|wrong", re.IGNORECASE
 )
 # An answer about an error is longer than the error itself.
@@ -262,7 +263,7 @@ _WORDS = (
     r"erreur|échou\w+|échec|impossible|malheureusement|ne \w+ pas|"
     r"falló|fallado|fallo|imposible|lamentablemente|no (?:pude|puedo|se pudo|pudo|hay|es posible)"
 )
-_PATTERN = re.compile(rf"(?<!\w)(?:{_WORDS})(?!\w)", re.IGNORECASE)
+_PATTERN = regex(rf"(?<!\w)(?:{_WORDS})(?!\w)", re.IGNORECASE)
 
 
 def reports_failure(text: str) -> bool:

@@ -22,12 +22,13 @@ from .finding import (
     receiver_name,
     receivers_of,
 )
+from .patterns import regex
 from .shell import commands
 
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.
-_SPECIFIED = re.compile(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
+_SPECIFIED = regex(r"(?<![^()])(?P<name>[^()]+)\((?P<what>.*)\)\Z", re.DOTALL)
 # `GIT_PAGER=cat git log` runs git with a variable set that a permission may not cover.
-_SET_BEFORE = re.compile(r"\A(?:[A-Za-z_]\w*=\S*\s+)+")
+_SET_BEFORE = regex(r"\A(?:[A-Za-z_]\w*=\S*\s+)+")
 # The old and new name of one tool.
 # Claude Code renamed `Task` to `Agent`. Old and new definitions are used with old and new traces.
 _SAME = {"task": "agent"}

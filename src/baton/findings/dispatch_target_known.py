@@ -32,6 +32,7 @@ from .finding import (
     sender_of,
     steps_of,
 )
+from .patterns import regex
 
 _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # Runtimes' messages for a hand-off to an unknown agent, from recordings in tests/data: `agent
@@ -43,7 +44,7 @@ _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # name has to follow at once, so "I could not find the agent you need in time" and "The file
 # agent.py was not found" do not count.
 _UNKNOWN = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"\bagent type {_NAME} (?:was )?not found",
         rf"\btarget agent {_NAME} (?:was )?not found",
@@ -65,7 +66,7 @@ _UNKNOWN = tuple(
 # The same texts often list the available agents, which shows the user the intended name: Claude
 # Code after `Available agents:`, LangGraph after `try one of`, CrewAI one a line after `one of the
 # following options:`, deepagents after `only allowed types are`.
-_LISTS = re.compile(
+_LISTS = regex(
     r"(?:available (?:agents|tools|agent types)|try one of|one of the following(?: options)?"
     r"|valid agents|known agents|only allowed types)"
     r"\s*(?:are)?:?\s*(?P<names>\[[^\]]*\]|(?:\s*- [^\n]+)+|[^\n]+)",
@@ -73,11 +74,11 @@ _LISTS = re.compile(
 )
 # Agents with their own transfer tools: the model calls `transfer_to_king`, but no tool has that
 # name. The missing agent is `king`.
-_TRANSFER = re.compile(r"(?:transfer_(?:back_)?to_|handoff_to_|delegate_to_|back_to_)")
+_TRANSFER = regex(r"(?:transfer_(?:back_)?to_|handoff_to_|delegate_to_|back_to_)")
 
 
 # Agno lists the members of a team as XML in its prompt.
-_MEMBERS = re.compile(r"""<member id=["']([^"']+)["']""")
+_MEMBERS = regex(r"""<member id=["']([^"']+)["']""")
 
 
 def says_unknown(text: str) -> bool:
@@ -126,7 +127,7 @@ _MISSPELT = 0.8
 # The cost of comparing two names letter by letter, in compared texts.
 _PER_NAME = 20
 # `refund-agent` and `order-agent` look similar (0.70) only because of the word "agent".
-_SAYS_AGENT = re.compile(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
+_SAYS_AGENT = regex(r"(?<=\w)[-_ ]?agent$", re.IGNORECASE)
 
 
 def target_known(

@@ -22,10 +22,11 @@ from .finding import (
     receivers_of,
     same_result,
 )
+from .patterns import regex
 
 # Work that is intentionally repeated, and agents with such tasks: "Verify the list", "Run it
 # with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".
-_VERIFIES = re.compile(
+_VERIFIES = regex(
     r"""\b(?:verif\w+|(?:double|cross)[- ]?check\w*|re-?check\w*|confirm\w*|validat\w+
         |review\w*|make\ sure\ (?:that\ )?(?:the|this|that|it|they)\b
         |second\ (?:source|opinion|look)|independent\w*|compare\ with
@@ -37,7 +38,7 @@ _VERIFIES = re.compile(
 )
 # "Check the statics once more" may be a second look. A bare "check" is no such word, and neither is
 # a bare "again".
-_CHECKS = re.compile(
+_CHECKS = regex(
     r"""\b(?:check|inspect|prüf|kontrollier|contrôle|comprueb|revis|controlla)\w*\b[^.?!]{0,80}
             \b(?:again|once\ more|noch\ ?mals?|noch\ einmal|erneut|de\ nouveau|otra\ vez
             |di\ nuovo)\b
@@ -47,13 +48,13 @@ _CHECKS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Reproduce what the other helper found": work on another agent's answer, not the same work.
-_OF_ANOTHER = re.compile(
+_OF_ANOTHER = regex(
     r"""\b(?:other|first|previous|earlier)\ (?:helper|agent|assistant|colleague|worker|one)s?\b
         |\bcolleagues?\b|\b(?:der|die|des|dem)\ (?:anderen?|ersten?|vorigen?)\b
         |\bkolleg\w+|\bl['’]autre\b|\bcollègues?\b|\b(?:el|la|del)\ otr[oa]\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_VERIFIER = re.compile(
+_VERIFIER = regex(
     r"verif|check|review|critic|audit|valid|judge|jury|juror|qa\b|test", re.IGNORECASE
 )
 # The share of the later agent's new facts that the earlier one had found, and their lowest weight:
@@ -61,13 +62,13 @@ _VERIFIER = re.compile(
 _ALIKE = 0.6
 _LEAST = 4
 # Tools whose work is never intentionally repeated, by prefix: `write_file`, `rooms.book`.
-_DOES = re.compile(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
+_DOES = regex(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
 # For these the arguments are enough: booking the same table twice is a duplicate.
-_TARGET_SAYS_ALL = re.compile(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
+_TARGET_SAYS_ALL = regex(r"(?:^|[.:/]|__)(?:book|reserve|pay|refund)(?![a-z])", re.I)
 # An argument with this many words is written text, not a place or name.
 _CONTENT = 5
 # A file or page contains many different things: "src/rows.py", "docs/faq.md".
-_DOCUMENT = re.compile(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
+_DOCUMENT = regex(r"(?<![\w./\\-])[\w./\\-]*\w\.[a-z]{1,5}", re.IGNORECASE)
 # The number of digits from which one common number is proof.
 _EXACT = 5
 # The most earlier dispatches of a turn that a dispatch is compared with. The latest are the most
@@ -322,7 +323,7 @@ def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
 
 
 # Words of a command that reveal nothing about its object: `cd a && b`, flags like `-q`.
-_COMMAND = re.compile(r"-[\w-]+|cd|&&|;|\||sudo|-")
+_COMMAND = regex(r"-[\w-]+|cd|&&|;|\||sudo|-")
 
 
 def _argument_words(call: ToolCall) -> frozenset[str]:
@@ -347,7 +348,7 @@ def _all_found_before(first: _Work, second: _Work) -> bool:
 
 
 # Two writers of one article name the same facts: one wrote the introduction, one the conclusion.
-_PARTS = re.compile(
+_PARTS = regex(
     r"\b(?:introduction|intro|conclusion|abstract|title|headline|caption|outline|appendix|einleitung"
     r"|schluss|(?:section|chapter|part|paragraph|slide|page|day|step|option|variant|version|scene"
     r"|teil|tag|kapitel)s? [\w]+)\b",
@@ -436,7 +437,7 @@ def _only_lists(first: _Work, same: list[Fact]) -> bool:
 
 # "patient Okafor", "for Kenya": a capital after a word in lower case. At the start of a sentence it
 # says nothing.
-_NAME_INSIDE = re.compile(r"(?<=[^\W\d_] )[^\W\d_a-zß-ÿ][a-zß-ÿ]{2,40}\b")
+_NAME_INSIDE = regex(r"(?<=[^\W\d_] )[^\W\d_a-zß-ÿ][a-zß-ÿ]{2,40}\b")
 
 
 def _names_another(one: _Work, other: _Work) -> bool:
@@ -454,7 +455,7 @@ def _names_another(one: _Work, other: _Work) -> bool:
 
 
 # An agent that translates or rewords another agent's findings repeats its numbers and names.
-_WORKS_ON = re.compile(
+_WORKS_ON = regex(
     r"translat|übersetz|tradui|traduc|rewrit|rephras|proofread|shorten|korrigier", re.IGNORECASE
 )
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .patterns import regex
 from .words import is_negative
 
 _FIRST_PERSON = r"(?:I['’]ll|I['’]m(?:\ going\ to)?|I\ (?:will|am(?:\ going\ to)?)|let\ me)"
-_PROMISES = re.compile(
+_PROMISES = regex(
     rf"""\b{_FIRST_PERSON}(?:\ now|\ just)?\ (?:
         (?:check|look|search|start|run|open|review|query|consult|investigat|analy[sz])(?:e|ing)?\b
         |(?:have|take|having|taking)\ a\ (?:\w+\ )?look\b|find(?:ing)?\ out\b|see\ what\b)""",
@@ -19,7 +20,7 @@ _PROMISES = re.compile(
 )
 # "I'm checking the connections. One second please!" after the connections came back. The caller may
 # look up the next thing ("I'll check the hotels"), so it has to state that it is waiting.
-_WAITING = re.compile(
+_WAITING = regex(
     r"""\bfirst\b|\b(?:one|an?)\ (?:moment|second|sec|minute)\b|\bat\ the\ moment\b
         |\bthis\ (?:may|will|might|can)\ take\b|\b(?:come|get|be)\ back\b|\bshortly\b|\bhang\ on\b
         |\b(?:when|once|as\ soon\ as)\ (?:it|they|he|she|I)\b|\bstand\ by\b|\bplease\ wait\b
@@ -27,13 +28,13 @@ _WAITING = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "I'm forwarding your question to the payroll agent", although that agent had answered it.
-_PASSES_ON = re.compile(
+_PASSES_ON = regex(
     r"""\b(?:pass|forward|hand|send|sent|giv|relay)\w*\s(?:on\s)?(?:this|it|that|your(?:\s[\w-]+){1,4})\s
         (?:on\s|over\s)?to\s(?:the|our|an?)\s(?:[\w-]+\s){0,2}agent\b
         |\bask(?:ed|ing)?\ (?:the|our)\ (?:[\w-]+\ ){1,2}agent\ (?:about|for|whether|if)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_NEEDS_FIRST = re.compile(
+_NEEDS_FIRST = regex(
     r"""\bbefore\ I\ can\ (?:check|answer|say|tell|look|start|help)\b
         |\bto\ (?:answer|check|find\ out)\b[^.?!]*\bI(?:['’]d|\ would)\ (?:have\ to\ |need\ to\ )?
         (?:search|look|check|ask)\b""",
@@ -41,7 +42,7 @@ _NEEDS_FIRST = re.compile(
 )
 # Sentences that announce a later answer, or work in progress. An answer with nothing else is an
 # announcement. "I placed the order. You'll hear from me" has done something.
-_TO_COME = re.compile(
+_TO_COME = regex(
     r"""\b(?:let\ you\ know|(?:get|come|be)\ back\ to\ you|report\ (?:back|when|once|as\ soon)
             |hear\ (?:back\ )?from\ (?:me|us)|keep\ you\ (?:posted|updated|informed)|update\ you)\b
         |\b(?:I['’]m|am|are|we['’]re)\ (?:still\ )?waiting\ (?:for|on)\b
@@ -50,13 +51,13 @@ _TO_COME = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "I've asked the supplier to correct all of them and will let you know" has done something.
-_DEED = re.compile(
+_DEED = regex(
     r"\b(?:I|we)(?:['’]ve| have)\b|\b(?:I|we) (?:just |already )?\w+ed\b|\bhabe\b|\bj['’]ai\b"
     r"|\bhe \w+do\b",
     re.IGNORECASE,
 )
 # The answer reports that an agent is running, although the agent's result exists.
-_AT_WORK = re.compile(
+_AT_WORK = regex(
     r"""\b(?:report|list|answer|summary|analysis|overview|figures|question)\b[^.?!]{0,30}
             \b(?:is|are)\ (?:still\ |now\ |currently\ )?being\ (?:prepared|checked|compiled|written
             |analy[sz]ed|worked\ on|looked\ (?:into|at|up))\b
@@ -76,7 +77,7 @@ _AT_WORK = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "I haven't received an answer yet", although there is one.
-_LACKS_ANSWER = re.compile(
+_LACKS_ANSWER = regex(
     r"""\b(?:have\ not|haven['’]t)\ (?:yet\ )?(?:received|heard|got|gotten|had)
             \ (?:an?\ |any\ |the\ )?(?:answer|reply|response|results?|feedback|word|anything)\b
         |\bliegen\ (?:mir|uns)\ (?:leider\ )?noch\ keine?\b
@@ -87,12 +88,12 @@ _LACKS_ANSWER = re.compile(
             (?:respuesta|resultados?|noticias)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ASKS_TO_WAIT = re.compile(
+_ASKS_TO_WAIT = regex(
     r"\A\W*please\ (?:ask|try|come\ back|check\ back|call)\ again\b|\A\W*please\ wait\b",
     re.VERBOSE | re.IGNORECASE,
 )
 # What the receiver asked others may really be without an answer.
-_PENDING = re.compile(
+_PENDING = regex(
     r"""\b(?:wait\w*|pending|await\w*|no\ (?:answer|reply|response|result)|not\ (?:yet|answered
         |replied|responded)|sent|asked|requested|queued|in\ progress|running|later
         |tomorrow|forwarded|ausstehend|offen|angefragt|gesendet|en\ attente|demandé|envoyé
@@ -121,7 +122,7 @@ def is_pending(result: str) -> bool:
 
 
 # "I don't have access to your monitoring data", after a helper had just returned figures from it.
-_DENIES = re.compile(
+_DENIES = regex(
     r"""\b(?:I|we)\ (?:currently\ |unfortunately\ |sadly\ )?(?:do\ not|don['’]t|cannot|can['’]t)
             \ (?:currently\ )?(?:have\ (?:any\ )?(?:access|data|information|insight)|access\b
             |see\ your\b|look\ up\b)
@@ -133,14 +134,14 @@ _DENIES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Which branch should I compare it with?" asks what the work needed before it was done.
-_ASKS_BACK = re.compile(
+_ASKS_BACK = regex(
     r"""(?<!\W)\W*(?:which
         |what(?!\ about|\ if|\ do\ you\ think)|when|where|who|how\ (?!about|does\ that)
         |(?:at|for|in)\ (?:which|what)|d(?:o|id)\ you\ (?:mean|have)|by\ [\w\ ]{1,60}do\ you\ mean
         |and\ (?:is|are|do|by|should)|could\ you\ (?:tell|send|give)|is\ it\ meant)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_QUESTIONS_ELSEWHERE = re.compile(
+_QUESTIONS_ELSEWHERE = regex(
     r"""(?<!\W)\W*(?:s['’]agit-il
         |(?:et\ )?(?:quel(?:le)?s?|lequel|laquelle|où|quand|combien|à\ quelle)
         |(?:und\ )?(?:welche\w*|wann|wo|wie\ viele?|um\ welche\w*|meinen\ sie|meinst\ du)
@@ -148,7 +149,7 @@ _QUESTIONS_ELSEWHERE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Which of them shall I book?" asks for a choice among what was found.
-_CHOICE = re.compile(
+_CHOICE = regex(
     r"""\b(?:which|what)\ (?:one|of)\b
         |\b(?:would\ you\ (?:like|prefer|rather)|do\ you\ (?:prefer|want\ me))\b
         |\bshall\ I\b|\bshould\ I\ (?:book|take|order|choose|go|reserve|buy|pick)\b
@@ -156,7 +157,7 @@ _CHOICE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Only "I'm checking the policy now.", at the end of a turn in which the policy was checked.
-_ONLY_PROMISES = re.compile(
+_ONLY_PROMISES = regex(
     rf"""(?:(?:first|now|okay|ok|sure)\W{{1,3}})?{_FIRST_PERSON}(?:\ now|\ just|\ first)?\ (?:check
         |look
         |search|query|consult|investigat|analy[sz]|review|ask)\w*\b
@@ -164,7 +165,7 @@ _ONLY_PROMISES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # General statements: "Lifeguards should always be certified", after a result that names lifeguards.
-_IN_GENERAL = re.compile(
+_IN_GENERAL = regex(
     r"""\b(?:always|usually|generally|typically|commonly|normally|in\ general|as\ a\ rule
         |often|tend\ to|rule\ of\ thumb|regularly|mostly|should\ be|most\ \w+s
         |all\ \w+s\ (?:should|must)|suelen?|souvent|oft|sollten
@@ -173,7 +174,7 @@ _IN_GENERAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Words of an answer about a specific person or thing: "your order", "both are always open".
-_OF_THIS = re.compile(
+_OF_THIS = regex(
     r"""\b(?:I|we|me|us|my|our|your|yours|this|these|that|those|both|neither|either|only|here|today
         |tomorrow|tonight|now|it|they|them|he|she|his|her|their|ich|wir|mein\w*|unser\w*|ihr\w*|dein\w*|dies\w*
         |beide|heute|morgen|je|nous|mon|ma|mes|notre|nos|votre|vos|ce|cette|ces|he|hemos|mi|mis|nuestr\w+
@@ -182,7 +183,7 @@ _OF_THIS = re.compile(
 )
 # "I'd take the earlier one", "the first of the three", "both of them", "neither is free": such
 # words refer to things that were named before, but not by the caller itself.
-_SPEAKS_OF_SOME = re.compile(
+_SPEAKS_OF_SOME = regex(
     r"""\b(?:the|that|this|an?)\ (?:[\w-]+er|[\w-]+est|(?:more|most|less|least)\ \w+|best|worst
             |first|second|third|fourth|fifth|last|other|same|only|right|left|next|previous)\ (?:
             ones?
@@ -205,7 +206,7 @@ _SPEAKS_OF_SOME = re.compile(
             (?=\ (?:es|son|de\ (?:los|las|ell[oa]s))\b|[,.;!?])""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?]+[.!?]*")
+_SENTENCE = regex(r"[^.!?]+[.!?]*")
 
 
 def postpones(answer: str) -> bool:
@@ -226,7 +227,7 @@ def postpones(answer: str) -> bool:
 # "Headphones come in many shapes", "Every vehicle needs an insurance", "A survey takes some weeks".
 # Not "A leak has caused it", "Rents are climbing" and "Prices depend on the season": these may sum
 # up what was found.
-_OF_A_KIND = re.compile(
+_OF_A_KIND = regex(
     r"""\A\W{0,4}(?:(?:every|each|an?)\ (?:[a-z-]{1,40}\ ){1,4}?
             |[a-z-]{1,40}(?:\ [a-z-]{1,40})?(?<=s)[ ]
             (?:(?:for|of|with|in|at|to)\ (?:[a-z-]{1,40}\ ){1,3}?)?
@@ -236,7 +237,7 @@ _OF_A_KIND = re.compile(
             |belongs?|covers?)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SAYS_WHAT_HAPPENS = re.compile(
+_SAYS_WHAT_HAPPENS = regex(
     r"\b(?:I|we|me|us|my|our|your?|yours|this|these|that one|those|both|neither|either|here|today"
     r"|tomorrow|tonight|now|yet|still|already|not|no|none|he|she|his|her|was|were|had|did|been"
     r"|only|except|but|however|so|therefore|same|similar|equal|unchanged|alike|better|worse|higher"
@@ -270,11 +271,11 @@ def speaks_in_general(answer: str) -> bool:
     return not _DEFINITE.match(answer)
 
 
-_DEFINITE = re.compile(
+_DEFINITE = regex(
     r"(?<!\W)\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
 )
 # What a request names: "our", "this", "the", a name within the sentence, or a number.
-_SPECIFIC = re.compile(
+_SPECIFIC = regex(
     r"""\b(?i:my|our|your|this|that|these|those|the|his|her|their|mein\w*|unser\w*|der|die|das|dem|den|des
         |dies\w*|mon|ma|mes|notre|nos|le|la|les|du|ce|cette|mi|mis|nuestr\w+|el|los|las|del)\b
         |(?<=[a-z]\ )[A-Z]\w|\d""",
@@ -323,7 +324,7 @@ def _parts(answer: str) -> list[str]:
 # parts is: it only announces the work, asks for what the work needs, finds nothing, or is polite.
 _ADVERB = r"(?:\ (?:now|just|first|quickly|gladly|immediately|currently|jetzt|gerade|gleich|kurz))?"
 _SUBJECT = rf"(?:{_FIRST_PERSON}|we['’]ll|we['’]re|we\ (?:will|are)){_ADVERB}"
-_INQUIRES = re.compile(
+_INQUIRES = regex(
     rf"""(?<!\W)\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)
             \W{{1,3}})?
     (?:(?:{_SUBJECT}\ )?(?:check|search|query|consult|investigat|analy[sz]|review|examin|compar
@@ -343,19 +344,19 @@ _INQUIRES = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # A caller that looks for another one, or again, or because of something, may have read the result.
-_FOLLOWS_UP = re.compile(
+_FOLLOWS_UP = regex(
     r"""\b(?:next|then|also|others?|another|instead|again|once\ more|else|too|after|further|since
         |accordingly|therefore|because|so|now\ that|alternativ\w*|different|why|whether|if|cause\w*
         |replac\w*|fix\w*|correct\w*|repair\w*|noch|ander\w*|erneut|wieder|warum|ob|autres?|aussi
         |encore|pourquoi|si|otr[oa]s?|también|además|por\ qué)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_REQUESTS_DETAILS = re.compile(
+_REQUESTS_DETAILS = regex(
     r"""(?<!\W)\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?
         (?:tell|send|give|provide|paste|share|describe|specify|clarify|upload|name)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ASKS_MORE = re.compile(
+_ASKS_MORE = regex(
     r"""(?<!\W)\W*(?:in\ (?:which|what)|since\ when|from\ (?:when|where)|what\ sort
         |should\ I\ (?:look|include|check|compare|search|consider|restrict|limit)
         |shall\ I\ (?:include|check|compare|restrict|limit)
@@ -367,7 +368,7 @@ _ASKS_MORE = re.compile(
 )
 # Details for the next step, which the result made possible: "What name should the booking be
 # under?"
-_OF_NEXT_STEP = re.compile(
+_OF_NEXT_STEP = regex(
     r"""\b(?:book\w*|reserv\w*|order\w*|buy\w*|pay\w*|charg\w*|deliver\w*|ship\w*|invoic\w*|card|iban
         |account|address|phone|e-?mail|names?|sign\w*|proceed\w*|go\ ahead|confirm\w*|other|another
         |instead|else|different|alternativ\w*|later|earlier|next|buch\w*|bestell\w*|zahl\w*|ander\w*
@@ -375,14 +376,14 @@ _OF_NEXT_STEP = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Which order do you mean?" asks for no next step.
-_CLARIFIES = re.compile(
+_CLARIFIES = regex(
     r"\bd(?:o|id) you mean\b|\bis meant\b|\bmeinen sie\b|\bmeinst du\b|\bgemeint\b|\bs['’]agit-il\b"
     r"|\bse trata\b",
     re.IGNORECASE,
 )
 # "I could not find any venues" after a list of venues. "I could not find anything suitable", "any
 # errors" and "the cause" may be what the result says.
-_FINDS_NOTHING = re.compile(
+_FINDS_NOTHING = regex(
     r"""(?<!\W)\W*
     (?:(?:sorry|unfortunately|i['’]m\ (?:sorry|afraid)|leider)\W{1,3}(?:but\ )?(?:that\ )?)?
     (?:I\ (?:could\ not|couldn['’]t|cannot|can['’]t|was\ not\ able\ to|wasn['’]t\ able\ to
@@ -396,7 +397,7 @@ _FINDS_NOTHING = re.compile(
     [^.!?]{0,80}[.!?]*""",
     re.VERBOSE | re.IGNORECASE,
 )
-_QUALIFIED = re.compile(
+_QUALIFIED = regex(
     r"""\b(?:suitable|suit\w*|match\w*|fit\w*|with\w*|under|below|above|over|between|cheap\w*|better
         |best|more|less|less|free|available|open|wrong|problems?|errors?|issues?|bugs?|risks?
         |reasons?|causes?|evidence|differences?|mistakes?|faults?|secrets?|conflicts?|duplicates?
@@ -405,12 +406,12 @@ _QUALIFIED = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Words of a result that a caller may sum up by "I could not find any": fully booked, `"found": 0`.
-_HAS_NONE = re.compile(
+_HAS_NONE = regex(
     r"""\b(?:booked|taken|sold|unavailable|closed|expired|missing|fail\w*|errors?|empty|zero|0|false
         |declin\w*|reject\w*|belegt|ausgebucht|complet|agotado|ocupad\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_IS_POLITE = re.compile(
+_IS_POLITE = regex(
     r"""(?<!\W)\W*(?:(?:is\ there\ )?anything\ else(?:\ (?:that\ )?I\ can\ (?:help|assist|do))?
             (?:\ you)?(?:\ with|\ for\ you)?(?:\ today)?
         |(?:I['’]m\ |I\ am\ |always\ |we['’]re\ )?(?:happy|glad|pleased)\ (?:to\ help|to\ assist
@@ -441,7 +442,7 @@ def only_polite(answer: str) -> bool:
 
 
 # "With the personnel number I can look it up", after the question for it.
-_THEN_I_CAN = re.compile(
+_THEN_I_CAN = regex(
     r"\bI\ (?:can|could|will|['’]ll)\ (?:then\ )?(?:look|work|check|search|start|help|tell|find)\b",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -503,12 +504,12 @@ def finds_nothing(answer: str, result: str) -> list[str]:
     return found if empty else []
 
 
-_IS_GONE = re.compile(
+_IS_GONE = regex(
     r"\b(?:booked|taken|sold out|unavailable|closed|expired|declin\w*|reject\w*|cancel\w*|belegt"
     r"|ausgebucht|complet|agotad\w*|ocupad\w*)\b",
     re.IGNORECASE,
 )
-_PARTS_OF_RESULT = re.compile(r"[^.!?;\n]+")
+_PARTS_OF_RESULT = regex(r"[^.!?;\n]+")
 
 
 def is_mainly_negative(result: str) -> bool:
@@ -524,12 +525,12 @@ def is_mainly_negative(result: str) -> bool:
     return negative[0] or 2 * sum(negative) >= len(parts)
 
 
-_YES_OR_NO = re.compile(
+_YES_OR_NO = regex(
     r"(?<!\W)\W*(?:(?P<yes>yes|ja|oui|sí)|(?P<no>no|nein|non))\b\s?[.,:;!–-]"
     r"(?!\s*(?:I|we|sure|of course)\b)",
     re.IGNORECASE,
 )
-_CONDITION = re.compile(
+_CONDITION = regex(
     r"\b(?:but|if|only|once|unless|when|except|though|although|however|provided|until|instead|partly"
     r"|aber|wenn|nur|falls|außer|sondern|mais|sauf|pero|salvo)\b",
     re.IGNORECASE,

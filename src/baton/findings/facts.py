@@ -20,6 +20,7 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge, charge_work, index_kept
 
+from .patterns import regex
 from .quantities import (
     MONTH_WORDS,
     extra_keys,
@@ -66,14 +67,14 @@ DAY = (
     rf"\b(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])"
 )
 
-_DAY_OF_MONTH = re.compile(
+_DAY_OF_MONTH = regex(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?({_MONTH})\b|"
     rf"\b({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])",
     re.IGNORECASE,
 )
-_CLOCK_PARTS = re.compile(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
+_CLOCK_PARTS = regex(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
 _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
-_THOUSANDS = re.compile(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
+_THOUSANDS = regex(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
 # The fewest digits of a rounded number. 231,800 can come back as 232,000 or 230,000. With one
 # digit, as 200,000, it could mean any number of that size.
 _DIGITS_TOLD = 2
@@ -252,22 +253,22 @@ _BEHIND_DAYS = (
     rf"|(?P<call>[A-Za-z_][\w.]*(?=\(\)))"
     rf"|(?P<name>\w+(?:[-._:]\w+)*)"
 )
-_TOKEN = re.compile(_BEFORE_DAYS + _DAYS + _BEHIND_DAYS)
+_TOKEN = regex(_BEFORE_DAYS + _DAYS + _BEHIND_DAYS)
 # Most texts name no month, so there is no need to try all month names at each of their words.
-_TOKEN_BUT_DAYS = re.compile(_BEFORE_DAYS + _BEHIND_DAYS)
+_TOKEN_BUT_DAYS = regex(_BEFORE_DAYS + _BEHIND_DAYS)
 # Lengths are bounded because a lone quotation mark (`a 5" pipe`) must not turn all following text
 # into a quote.
-_QUOTED = re.compile(
+_QUOTED = regex(
     r"\"([^\"\n]{2,80})\"|“([^”\n]{2,80})”|„([^“”\n]{2,80})[“”]|«\s?([^»\n]{2,80}?)\s?»|`([^`\n]{2,80})`"
     r"|(?<!\w)'([^'\n]{2,60})'(?!\w)"
 )
 # Parts of `getUserName` and `HTTPServer`, so "get the user name" matches.
-_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
-_WORD = re.compile(r"[^\W\d_]+")
+_PART = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_A-Za-z]+")
+_WORD = regex(r"[^\W\d_]+")
 # `one` and `a single` may not be counts, but they can carry a 1.
-_ONE = re.compile(r"\b(?:one|once|single|sole|eine?[nmrs]?|einmal|une?|una|uno)\b", re.IGNORECASE)
+_ONE = regex(r"\b(?:one|once|single|sole|eine?[nmrs]?|einmal|une?|una|uno)\b", re.IGNORECASE)
 # A name of letters and digits within a longer one, a path or an address: `q3` of `q3_report.pdf`.
-_NAME_PART = re.compile(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
+_NAME_PART = regex(r"(?<![^\W_])(?:[^\W\d_]+\d|\d+[^\W\d_])[^\W_]*")
 
 
 class Fact(NamedTuple):
@@ -588,7 +589,7 @@ def _read(text: str) -> Reading:
 
 # "1. " and "2) " at the start of lines, and "(1) " anywhere. A number before another closing
 # parenthesis is not taken: "(option 1)".
-_LIST_NUMBER = re.compile(r"(?m:^)[ \t>*]{0,8}(\d{1,2})[.)](?=\s)|(?<!\w)\((\d{1,2})\)(?=\s)")
+_LIST_NUMBER = regex(r"(?m:^)[ \t>*]{0,8}(\d{1,2})[.)](?=\s)|(?<!\w)\((\d{1,2})\)(?=\s)")
 
 
 def without_list_numbers(text: str) -> str:
@@ -675,7 +676,7 @@ def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
             yield from _named(written)
 
 
-_HOURS_LONG = re.compile(r"(\d{1,2})h(\d\d)")
+_HOURS_LONG = regex(r"(\d{1,2})h(\d\d)")
 
 
 # An address comes back shortened: `http://127.0.0.1:4318` as "port 4318", and
@@ -725,7 +726,7 @@ def _number(match: re.Match[str]) -> Fact:
     return Fact("number", match[0].strip(), keys | more)
 
 
-_CENTS = re.compile(r" ?(?:cents?|ct|centimes|pence|p)\b", re.IGNORECASE)
+_CENTS = regex(r" ?(?:cents?|ct|centimes|pence|p)\b", re.IGNORECASE)
 
 
 def _path(written: str) -> Fact:
@@ -760,14 +761,14 @@ def is_spelled_in(name: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
-_SCHEME = re.compile(r"^\w+://(?:www\.)?")
+_SCHEME = regex(r"^\w+://(?:www\.)?")
 # Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8
-_HASH = re.compile(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
+_HASH = regex(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
 
 
 _QUARTERS = frozenset({"q1", "q2", "q3", "q4"})
-_VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)*)")
+_VERSION = regex(r"[vV]?(\d+(?:\.\d+)*)")
 
 
 def _identifier(written: str) -> Fact:

@@ -12,9 +12,10 @@ import msgspec
 from baton.model import AgentRun, Content, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 
 from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, receivers_of
+from .patterns import regex
 
 # Keeps `src/retry.py`, `14:30` and `order-88` in one piece: "check a/b" and "check b/a" differ.
-_WORD = re.compile(r"\w+(?:[.:/'-]\w+)*")
+_WORD = regex(r"\w+(?:[.:/'-]\w+)*")
 # Words that make a message longer or more polite without requesting anything else.
 # Without these words, "Find maps of the harbour" and "Please find maps of the harbour again" are
 # the same request. Prepositions like `to` and `from` stay: "Change EUR to USD" and "Change USD to
@@ -173,7 +174,7 @@ _COMPARED = 50
 # they count as a loop: a job that is `pending` five times is normal, but a page that is `404` three
 # times will not appear. `429` and `50[234]` are the HTTP codes for too many requests and for
 # servers that are busy or down.
-_PASSES = re.compile(
+_PASSES = regex(
     r"""\b(?:429|50[234]|busy|pending|queued|starting|in.progress|unavailable|overloaded
         |too\ many\ requests|rate.?limit\w*|tim(?:e|ed).?out|temporar\w+|(?:try|retry)\ \w*\ ?later
         |try\ again)\b""",

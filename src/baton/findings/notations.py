@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .patterns import regex
 from .words import MONTHS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -84,7 +85,7 @@ class _Rule(NamedTuple):
 
 
 def _rule(marks: str, pattern: str, instead: str | Callable[[re.Match[str]], str]) -> _Rule:
-    return _Rule(tuple(marks.split("|")), re.compile(pattern, re.IGNORECASE), instead)
+    return _Rule(tuple(marks.split("|")), regex(pattern, re.IGNORECASE), instead)
 
 
 _WITH_DIGITS = (
@@ -205,7 +206,7 @@ _WITH_DIGITS = (
 )
 
 
-_DIGIT = re.compile(r"\d")
+_DIGIT = regex(r"\d")
 _IN_WORDS = (
     _rule("quarters of", r"\bthree[ -]quarters of an hour\b", "45 minutes"),
     _rule("decade", r"\b(?:a|one) decade\b", "10 years"),

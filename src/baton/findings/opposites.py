@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from .patterns import regex
 from .text_cache import text_cached
 from .values import Value
 from .words import COMMON
@@ -128,7 +129,7 @@ def _options(groups: str) -> dict[str, tuple[int, int]]:
 
 _OF_NOUN = _options(_GROUPS)
 _OF_TEXT = _options(_ALONE)
-_TOKEN = re.compile(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*|\d+|[.,;:!?()\n]")
+_TOKEN = regex(r"[^\W\d_]+(?:[-’'][^\W\d_]+)*|\d+|[.,;:!?()\n]")
 _LINKS = frozenset("de du des d en of in the der die das dem den del la le al".split())  # noqa: SIM905
 # "Nothing in white" asks for any other colour.
 _NEGATIONS = frozenset(
@@ -213,13 +214,13 @@ _DOWN = (
     r"|at\ most|up\ to|maximum|max\.?|höchstens|maximal|unter|weniger\ als|moins\ de|au\ plus"
     r"|menos\ de|como\ máximo|<=?|≤)"
 )
-_BOUND = re.compile(
+_BOUND = regex(
     rf"(?P<not>\b{_NOT})?(?:(?P<up>(?<!\w){_UP})|(?P<down>(?<!\w){_DOWN}))\s?"
     r"(?:the\s|of\s|[€$£¥]\s?|(?:EUR|USD|GBP|CHF)\s)?$",
     re.IGNORECASE,
 )
 # "Humidity below 70 %" is the same as "warn when the humidity is over 70 %".
-_TURNS = re.compile(
+_TURNS = regex(
     r"""\b(?:if|when\w*|once|unless|until|alarm\w*|alert\w*|warn\w*|reject\w*|refus\w+|avoid\w*
         |exclud\w+|skip\w*|ignor\w+|filter\w*|stop\w*|fail\w*|not|no|never|nothing|none|too
         |without|n['’]t|wrong|bad|violat\w+|flag\w*|report\w*|remove\w*|delete\w*|discard\w*|leave
@@ -240,7 +241,7 @@ def _side(value: Value) -> str | None:
 
 
 _NEAR = 40
-_NEGATED_VERB = re.compile(
+_NEGATED_VERB = regex(
     r"n['’]t\b|\b(?:not?|never|none|nothing|nobody|cannot|without|nicht|kein\w*|nie|pas|jamais|aucun\w*"
     r"|nunca|nada)\b",
     re.IGNORECASE,
@@ -272,14 +273,14 @@ _UNITS = (
 )  # fmt: skip
 _PER = {form: unit for unit, forms in enumerate(_UNITS) for form in forms.split("=")}
 _TOTAL = len(_UNITS)
-_BASIS = re.compile(
+_BASIS = regex(
     r"""^\s?(?:[€$£¥]|[A-Z]{3}\b|euros?\b|dollars?\b|pounds?\b|francs?\b)?,?\s?
         (?:(?P<total>in\ total|total\b|all\ in\b|altogether|insgesamt|gesamt|en\ tout|au\ total
             |en\ total)
         |(?:per|an?|each|pro|je|par|por|la|/)\s?(?P<unit>[^\W\d_]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_TOTAL_BEFORE = re.compile(
+_TOTAL_BEFORE = regex(
     r"\b(?:total|in all|altogether|insgesamt|gesamt\w*)\b[^.;\d]{0,25}$", re.IGNORECASE
 )
 _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "JPY", "SEK", "DKK"})

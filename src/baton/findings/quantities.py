@@ -25,10 +25,11 @@ from pathlib import Path
 import msgspec
 
 from .notations import written_out
+from .patterns import regex
 from .text_cache import text_cached
 from .words import LANGUAGES, MONTHS, Spelled
 
-_WORD = re.compile(r"\w+")
+_WORD = regex(r"\w+")
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -84,7 +85,7 @@ def _any_of(words: dict[str, int]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
-_WORD_NUMBER = re.compile(
+_WORD_NUMBER = regex(
     rf"""(?<![\w-])(?:
         (?:(?:{_any_of(_ONES | _TENS)}|{_any_of(_LARGE)}|an?(?=\ (?:hundred|thousand)))
             (?:[\ -](?:and\ |und\ )?(?:{_any_of(_ONES | _TENS)}|{_any_of(_LARGE)}))+)
@@ -92,11 +93,11 @@ _WORD_NUMBER = re.compile(
     )(?![\w-])""",
     re.VERBOSE | re.IGNORECASE,
 )
-_GERMAN_PAIR = re.compile(rf"({_any_of(_ONES)})und({_any_of(_TENS)})", re.IGNORECASE)
+_GERMAN_PAIR = regex(rf"({_any_of(_ONES)})und({_any_of(_TENS)})", re.IGNORECASE)
 
 
 # "zweihundertfünfzig", "hundertzwanzig"
-_GERMAN_HUNDREDS = re.compile(
+_GERMAN_HUNDREDS = regex(
     rf"\b(?P<hundreds>{_any_of(_ONES)})?hundert(?:und)?(?:(?P<one>{_any_of(_ONES)})und"
     rf"(?P<ten>{_any_of(_TENS)})|(?P<rest>{_any_of(_TENS | _ONES)}))?\b",
     re.IGNORECASE,
@@ -147,7 +148,7 @@ def _in_words(match: re.Match[str]) -> str:
 
 _SMALL = _any_of({word: value for word, value in _ONES.items() if value < 13})
 _REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), instead)
+    (regex(pattern, re.IGNORECASE), instead)
     for pattern, instead in (
         # These come first, as they contain words that mean something else by themselves.
         (r"\bhalf a dozen\b|\bein halbes dutzend\b", "6"),
@@ -193,16 +194,16 @@ _ORDINALS = Spelled(
     }
 )
 # "The twenty-first" is the 21st, but a thirty-second clip is not the 32nd one.
-_IN_THE_TWENTIES = re.compile(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
-_AND_A_HALF = re.compile(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
-_MAY_BE_NUMBER = re.compile(
+_IN_THE_TWENTIES = regex(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
+_AND_A_HALF = regex(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
+_MAY_BE_NUMBER = regex(
     "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
     "drittel|quartal|fifth|sixth|eighth|tenth|past|clock|\\bto\\b|[ap]m\\b|minus|"
     "square|sq\\b|quadrat|carr|cuadrad|cubi|kubik|cube|teen|ty\\b|"
     "zig|ßig|twelve|vingt|trent|ante\\b|enta\\b|einte",
     re.IGNORECASE,
 )
-_MARKS = re.compile("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
+_MARKS = regex("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
 
 
 @lru_cache(maxsize=8192)
@@ -256,24 +257,24 @@ _UNITS: Spelled[tuple[tuple[str, float], ...]] = Spelled({})
 for _dimension, _factor, _names in _SIZES:
     for _name in _names.split():
         _UNITS[_name] = (*_UNITS.get(_name, ()), (_dimension, _factor))
-_UNIT = re.compile(
+_UNIT = regex(
     rf"\s?-?(?P<unit>{'|'.join(re.escape(u) for u in sorted(_UNITS, key=len, reverse=True))})"
     r"(?![^\W\d_])",
     re.IGNORECASE,
 )
 _LONG_UNITS = "|".join(sorted((u for u in _UNITS if len(u) > 2 or u in ("kg", "km")), key=len))
-_HYPHENED = re.compile(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
+_HYPHENED = regex(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Without `one` and similar words, which are articles more often than numbers.
 _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
 _COUNT_WORDS = _folded(_COUNTS.split("|"))
-_COUNTED_UNIT = re.compile(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
+_COUNTED_UNIT = regex(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Units of trades, with sizes and names from Pint and Babel: `python -m tests.findings.units`.
 # Names are read in lower case, and symbols as written: mW and MW.
 _OF_TRADES: dict[str, dict[str, tuple[str, float]]] = msgspec.json.decode(
     Path(__file__).with_name("units.json").read_bytes(),
     type=dict[str, dict[str, tuple[str, float]]],
 )
-_NAMED_UNIT = re.compile(
+_NAMED_UNIT = regex(
     r"\s?-?(?P<one>[^\W\d_]+(?:[²³23]|-[^\W\d_]+)?)(?![^\W_])(?:[ ](?P<two>[^\W\d_]+))?"
 )
 
@@ -288,7 +289,7 @@ def _of_trade(after: str) -> tuple[str, float] | None:
     return found or _OF_TRADES["names"].get(match["one"].casefold())
 
 
-_DEGREES = re.compile(
+_DEGREES = regex(
     r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?|(?P<letter>(?-i:[CF]))\b",
     re.IGNORECASE,
 )
@@ -325,7 +326,7 @@ def measure_key(dimension: str, value: float) -> str:
 
 
 # "11-13 June", "from 12 to 16 May": both are days of that month.
-_DAYS = re.compile(
+_DAYS = regex(
     r"(?<![\w./-])(\d{1,2})(?:st|nd|rd|th|\.)?(\s?[-–]\s?| (?:to|until|till|through|bis|au|al|a) "
     r"(?:the )?)(\d{1,2})(?:st|nd|rd|th|\.)? (?:of |de )?"
     rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})\b",
@@ -352,16 +353,16 @@ def in_digits(text: str) -> str:
 
 
 # "5 p.m." is "5 pm". The dot after it can end a sentence, and stays.
-_DOTTED_HALF = re.compile(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
+_DOTTED_HALF = regex(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
 # "10.30 am" and "10.30 Uhr" are times of day. "10.30" by itself can be a price.
 # "10 000 000" and "5 922 kg" contain spaces. Other groups of digits, such as telephone or card
 # numbers, stay. See `_joined`.
-_ROUND = re.compile(
+_ROUND = regex(
     r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3}){1,4})(,\d{1,2}(?!\d))?(?! ?\d|[.,/-]\d)"
 )
-_MAY_BE_ROUND = re.compile(r"\d \d\d\d")
+_MAY_BE_ROUND = regex(r"\d \d\d\d")
 # "2 500 g packs" are two packs, and "2 500 g of flour" is one amount.
-_AMOUNT_ENDS = re.compile(
+_AMOUNT_ENDS = regex(
     r"\s*(?:$|[^\w\s]|(?:of|at|in|per|for|and|or|to|from|is|are|was|were|with|on|by|as|a|an|the|each|net"
     r"|gross|total|have|has|but|before|after|more|less|d|de|du|des|von|pro|par|por|à|et|y|und)\b)",
     re.IGNORECASE,
@@ -403,8 +404,8 @@ def _written_in(text: str) -> str | None:
     return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
 
 
-_BARE_DOT = re.compile(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
-_DOTTED_TIME = re.compile(
+_BARE_DOT = regex(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
+_DOTTED_TIME = regex(
     r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
 )
 
@@ -443,14 +444,14 @@ def _rewritten(text: str) -> str:
 
 # ---------------------------------------------------------- what has a form of its own in a text
 
-_FRACTION = re.compile(r"(?<![\w./-])([1-9])/([2-9])(?![\w/-]|\.\d)")
-_PAST = re.compile(
+_FRACTION = regex(r"(?<![\w./-])([1-9])/([2-9])(?![\w/-]|\.\d)")
+_PAST = regex(
     r"\b(?:an? )?(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
     rf"(?P<side>past|to) (?P<hour>{_SMALL}|\d{{1,2}})\b(?!\s?[%€$£:\d]|[.,]\d)"
     r"(?: in the (?P<half>morning|afternoon|evening))?",
     re.IGNORECASE,
 )
-_HOUR = re.compile(
+_HOUR = regex(
     rf"\b(?P<hour>{_SMALL}|\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?"
     r"(?:[ ]o['’]?clock\b|[ ]uhr\b|[ ]?h\b|[ ]?(?P<am>[ap])\.?[ ]?m\b"
     r"|(?=[ ]in[ ]the[ ](?:morning|afternoon|evening)))"
@@ -458,28 +459,26 @@ _HOUR = re.compile(
     re.IGNORECASE,
 )
 # In "between 3 and 5 pm", both hours are in the afternoon.
-_BOTH_HALVES = re.compile(
+_BOTH_HALVES = regex(
     r"\b(\d{1,2})(?P<join>\s?[-–]\s?| (?:and|to|until) )(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
 )
 _NAMED_HOURS = Spelled({"noon": 12, "midday": 12, "mittag": 12, "midnight": 0, "mitternacht": 0})
-_HOUR_NAMES = re.compile(rf"\b(?:{'|'.join(_NAMED_HOURS)})\b", re.IGNORECASE)
-_DOTTED = re.compile(
-    r"(?<![\d.,])(\d{1,2})\.([0-5]\d)(?:\s?([ap])\.?m\b)?(?!\d|[.,]\d)", re.IGNORECASE
-)
-_PLAIN_CLOCK = re.compile(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
-_RANGE = re.compile(r"(?<![\w.,/-])(\d+(?:[.,]\d+)?)\s?[-–—]\s?(\d+(?:[.,]\d+)?)(?![\w/-]|[.,]\d)")
-_SPACED = re.compile(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
-_PRICE = re.compile(rf"\b({_any_of(_ONES)}) ({_any_of(_TENS)})\b", re.IGNORECASE)
-_SHORT_DATE = re.compile(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
+_HOUR_NAMES = regex(rf"\b(?:{'|'.join(_NAMED_HOURS)})\b", re.IGNORECASE)
+_DOTTED = regex(r"(?<![\d.,])(\d{1,2})\.([0-5]\d)(?:\s?([ap])\.?m\b)?(?!\d|[.,]\d)", re.IGNORECASE)
+_PLAIN_CLOCK = regex(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
+_RANGE = regex(r"(?<![\w.,/-])(\d+(?:[.,]\d+)?)\s?[-–—]\s?(\d+(?:[.,]\d+)?)(?![\w/-]|[.,]\d)")
+_SPACED = regex(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
+_PRICE = regex(rf"\b({_any_of(_ONES)}) ({_any_of(_TENS)})\b", re.IGNORECASE)
+_SHORT_DATE = regex(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
 _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
-_MONTH = re.compile(rf"\b({_MONTH_NAMES})\b", re.IGNORECASE)
-_QUARTER = re.compile(
+_MONTH = regex(rf"\b({_MONTH_NAMES})\b", re.IGNORECASE)
+_QUARTER = regex(
     r"\bQ ?([1-4])\b|\b([1-4])Q(?=\d|\b)|\b([1-4])(?:st|nd|rd|th)? quarter\b", re.IGNORECASE
 )
 # `3Q24`, `Q3/24` and `'24`.
-_SHORT_YEAR = re.compile(r"(?:[1-4]Q|Q[1-4][/ '’]|(?<!\w)['’])(\d\d)(?!\d)", re.IGNORECASE)
+_SHORT_YEAR = regex(r"(?:[1-4]Q|Q[1-4][/ '’]|(?<!\w)['’])(\d\d)(?!\d)", re.IGNORECASE)
 # "The seventies" and "70s" are the 1970s.
-_DECADE = re.compile(r"(?<!\w)(?:19|['’])?([2-9]0)(?:['’]?s|er)\b")
+_DECADE = regex(r"(?<!\w)(?:19|['’])?([2-9]0)(?:['’]?s|er)\b")
 _DECADES = Spelled({
     word: f"19{tens}0"
     for tens, words in enumerate(
@@ -491,17 +490,17 @@ _DECADES = Spelled({
     )
     for word in words.split()
 })  # fmt: skip
-_DECADE_NAMES = re.compile(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
+_DECADE_NAMES = regex(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
 # "At the end of June" includes 30 June, and "early July" the first days of July.
-_PART_OF_MONTH = re.compile(
+_PART_OF_MONTH = regex(
     rf"\b(?:(?P<end>end|late|ende|fin|finales|fines)|(?P<mid>mid|middle|mitte|mediados)"
     rf"|beginning|start|early|anfang|début|principios)"
     rf"(?:[ -](?:of|de|des|the|in))?[ -](?P<month>{_MONTH_NAMES})\b",
     re.IGNORECASE,
 )
-_FIRST_OF = re.compile(rf"\b(?:the )?first of ({_MONTH_NAMES})\b", re.IGNORECASE)
+_FIRST_OF = regex(rf"\b(?:the )?first of ({_MONTH_NAMES})\b", re.IGNORECASE)
 # Nine digits or more with the marks of a telephone number in between.
-_PHONE = re.compile(
+_PHONE = regex(
     r"(?<![\w.])(?:\+|00?)\(?\d(?:[ /().-]{0,2}\d){7,14}(?!\w)"
     r"|(?<![\w.-])\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\w-])"
 )
@@ -546,7 +545,7 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
     return keys
 
 
-_MONTH_OF_YEAR = re.compile(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
+_MONTH_OF_YEAR = regex(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
 # "The twelfth floor" is the 12th. "First" and "second" often mean something else, so these words
 # can carry a number, but are never a required number.
 _PLACES = {
@@ -557,9 +556,9 @@ _PLACES = {
     )
 }
 _ORDINAL_WORDS = _folded(_PLACES)
-_A_MILLION = re.compile(r"\b(?:a|one) million\b", re.IGNORECASE)
+_A_MILLION = regex(r"\b(?:a|one) million\b", re.IGNORECASE)
 # It must not be empty, as an empty match is all that `VX` and `IIII` contain of a Roman number.
-_ROMAN = re.compile(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})(?<=[IVX])\b")
+_ROMAN = regex(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})(?<=[IVX])\b")
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10}
 
 
@@ -569,14 +568,14 @@ def _roman(written: str) -> int:
     return sum(-value if value < behind else value for value, behind in pairs)
 
 
-_DIGIT = re.compile(r"\d")
-_DATE_MONTH = re.compile(r"\b\d{4}-(\d{2})-\d{2}\b")
+_DIGIT = regex(r"\d")
+_DATE_MONTH = regex(r"\b\d{4}-(\d{2})-\d{2}\b")
 _TENS_WORDS = _folded(_TENS)
 MONTH_WORDS = _folded(MONTHS)
 """Names of months, as ``words_of`` has them."""
 
 
-_JOINED = re.compile(r"\d(?:\s?[-–—]\s?|[./:h ])\d")
+_JOINED = regex(r"\d(?:\s?[-–—]\s?|[./:h ])\d")
 
 
 def _of_digits(text: str) -> Iterator[str]:
@@ -630,20 +629,20 @@ def _of_joined_digits(text: str) -> Iterator[str]:
 
 
 # "3 out of 4", "3 in 4", "3 of 4".
-SHARE_OF = re.compile(r"(?<![\w.,])(\d{1,3}) (?:out of|of|in) (\d{1,3})(?![\w%]|[.,:]\d)")
+SHARE_OF = regex(r"(?<![\w.,])(\d{1,3}) (?:out of|of|in) (\d{1,3})(?![\w%]|[.,:]\d)")
 """Two numbers, one of which is a part of the other."""
-_TWO_DIGIT_YEAR = re.compile(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
-_RUN_TOGETHER = re.compile(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
+_TWO_DIGIT_YEAR = regex(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
+_RUN_TOGETHER = regex(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 
 _COUNTED = "second|minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr|kilo|mile|ton"
 _UNIT_WORDS = _folded(_COUNTED.split("|"))
-_ONE_UNIT = re.compile(
+_ONE_UNIT = regex(
     rf"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>{_COUNTED})\b", re.IGNORECASE
 )
-_PART_OF_UNIT = re.compile(r"([1-9])/([2-9]) (?:of )?(?:an?|one|the) (\w+)")
-_COINS = re.compile(r"\b(\d+) (?:euros?|dollars?|pounds?|€) (?:and )?(\d\d)\b", re.IGNORECASE)
-_HOURS_MINUTES = re.compile(r"(?<![\d:])(\d{1,2})(?:h|:)([0-5]\d)(?![\d:])")
+_PART_OF_UNIT = regex(r"([1-9])/([2-9]) (?:of )?(?:an?|one|the) (\w+)")
+_COINS = regex(r"\b(\d+) (?:euros?|dollars?|pounds?|€) (?:and )?(\d\d)\b", re.IGNORECASE)
+_HOURS_MINUTES = regex(r"(?<![\d:])(\d{1,2})(?:h|:)([0-5]\d)(?![\d:])")
 
 
 def _more_measures(text: str, words: frozenset[str]) -> Iterator[str]:
@@ -678,7 +677,7 @@ _WORDS = Spelled(
 
 
 _SHARE_WORDS = _folded(_WORDS)
-_SHARES = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
+_SHARES = regex(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 def share_keys(share: float) -> set[str]:
@@ -686,7 +685,7 @@ def share_keys(share: float) -> set[str]:
     return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
 
 
-_HOURS_OF_DAY = re.compile(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
+_HOURS_OF_DAY = regex(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
 
 
 def unmarked_keys(digits: str, after: str) -> Iterator[str]:
@@ -732,7 +731,7 @@ def _clock_words(text: str, words: frozenset[str]) -> Iterator[str]:
             yield f"n:{hour}"
 
 
-_TELLS_HOUR = re.compile(
+_TELLS_HOUR = regex(
     rf"(?<!\w)(?:o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m))",
     re.IGNORECASE,
 )

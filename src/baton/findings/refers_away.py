@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from .patterns import regex
+
 # "Usually takes two to three weeks", "many causes", "differ from practice to practice".
-_GENERAL = re.compile(
+_GENERAL = regex(
     r"""\b(?:usually|generally|typical(?:ly)?|commonly|normally|in\ general|as\ a\ rule
             |rule\ of\ thumb|often|mostly|sometimes|most|many|tend\ to|var(?:ies|y|ying)|depends?
             |differs?|does\ happen|is\ (?:quite\ )?possible|can\ (?:have|be|take|vary|differ)
@@ -21,7 +23,7 @@ _GENERAL = re.compile(
 )
 # A general sentence about this case may sum up what was found: "That often happens after a deep
 # filling". "That depends" and "it is possible that" do not.
-_OF_THIS = re.compile(
+_OF_THIS = regex(
     r"""\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
             |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|you|here|today|now|only
         |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
@@ -32,7 +34,7 @@ _REFER = (
     r"|have\ (?:a\ look|(?:someone|somebody|an?\ \w+)\ (?:look|check)))"
 )
 # "Please check the display", "I'd ask three vendors", "you may inspect the file at the office".
-_REFERS = re.compile(
+_REFERS = regex(
     rf"""(?:\A|[:;,]\ |\b(?:and|or)\ )\W*(?:please\ |kindly\ |just\ )?{_REFER}\b
         |\b(?:I['’]d|I\ would|we['’]d|we\ would)\ (?:ask|look|check|contact|call)\b
         |\bI\ (?:recommend|suggest|advise)\b[^.]{{0,60}}
@@ -55,7 +57,7 @@ _REFERS = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "I can't see that at the moment", "I can't tell whether it has happened before".
-_UNABLE = re.compile(
+_UNABLE = regex(
     r"""\bI\ (?:can['’]t|cannot|am\ unable\ to|could\ not|couldn['’]t)\ (?:see|tell|say|give|access
             |look|check|retrieve)\b
         |\b(?:I|we)\ (?:do\ not|don['’]t)\ have\ (?:access|data|information|reliable)\b
@@ -65,7 +67,7 @@ _UNABLE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # "Please contact customer service for information about bicycles" has nothing but the referral.
-_FOR_DETAILS = re.compile(
+_FOR_DETAILS = regex(
     r"""\bfor\ (?:more\ |further\ |the\ |current\ )?(?:information|details|prices|rates|dates|times
             |opening\ hours|conditions)\b
         |\bfür\ (?:weitere\ |nähere\ )?(?:informationen|details|auskünfte)\b
@@ -73,15 +75,15 @@ _FOR_DETAILS = re.compile(
         |\bpara\ (?:más\ )?(?:información|detalles)\b|\bper\ (?:maggiori\ )?informazioni\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SORRY = re.compile(
+_SORRY = regex(
     r"""\A\W*(?:(?:I['’]m\ |we['’]re\ )?(?:so\ |very\ )?sorry|we\ apologi[sz]e|hi\b|hello\b|thanks
         |thank\ you|es\ tut\ mir\ leid|désolé|lo\ siento)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?:[^.!?]|\.(?=\w))+[.!?]*")
+_SENTENCE = regex(r"(?:[^.!?]|\.(?=\w))+[.!?]*")
 # "Why does it fail?" and "What should I do?" can be answered in general words. "When is it due?",
 # "How many?" and "Is it booked?" can't.
-_OPEN = re.compile(
+_OPEN = regex(
     r"""\b(?:why|wrong|causes?|reasons?|should|advice|advise|recommend|suggest|explain|do\ I\ do
         |can\ I\ do|worry|meaning|warum|wieso|ursache|soll\w*|pourquoi|faut|cause|por\ qué|debo
         |perché|devo|waarom|moet)\b""",
@@ -128,7 +130,7 @@ def asks_for_facts(request: str) -> bool:
 
 
 # "The patient asks if he has to fast", "I need to know when it ends".
-_REPORTED = re.compile(
+_REPORTED = regex(
     r"""\b(?:asks?|asked|wants?\ to\ know|need\ to\ know|find\ out|check|tell\ me)
             \ (?:if|whether|when|where|who|which|what|how)\b
         |\b(?:fragt|will\ wissen|möchte\ wissen),?\ (?:ob|wann|wo|wer|welche\w*|was|wie)\b

@@ -16,6 +16,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from .facts import HARD, read
+from .patterns import regex
 from .words import COMMON, MONTHS
 
 # Texts up to this length are compared. Each name of one is compared with each name of the other.
@@ -86,21 +87,21 @@ _WEEKDAYS = {name: day for day, names in enumerate(_WEEKDAY_NAMES) for name in n
 _CHINESE_DAYS = {day: number % 7 for number, day in enumerate("一二三四五六日天")}
 _CHINESE_DAYS["天"] = 6
 # "Sun" and "Sat" are words, so these have to start with a capital. "一周五次" is five times a week.
-_WEEKDAY = re.compile(
+_WEEKDAY = regex(
     rf"(?<!\w)(?P<name>{'|'.join(n for n in _WEEKDAYS if len(n) > 5)})s?(?!\w)"
     r"|(?<!\w)(?P<short>(?-i:Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun|lundi|mardi|jeudi|lunes))(?![\w'’])"
     r"|(?<![一二两三四五六七每几])(?:周|星期|礼拜)(?P<chinese>[一二三四五六日天])(?![次天个])",
     re.IGNORECASE,
 )
 # Several days at once: a text can name any of them instead.
-_SPANS = re.compile(
+_SPANS = regex(
     r"\b(?:week-?ends?|weekdays?|wochenend\w*|werktag\w*|working days?|business days?|fin de semana"
     r"|jours ouvr\w+|days? off|holiday)\b",
     re.IGNORECASE,
 )
 _SPANNED = r"\s?(?:-|–|to|bis|au|a|through|thru)\s?"
 # A day that was counted from another one: "remind them the day before".
-_COUNTED = re.compile(
+_COUNTED = regex(
     r"""\b(?:days?|nights?|eve|hours?|h|tage?|stunden|jours?|heures?|días?|horas?)\s
         (?:before|after|earlier|later|ahead|prior|in\ advance|vorher|vor|davor|danach|später|avant
         |après|antes|después)
@@ -119,7 +120,7 @@ _LOWER = (
 _BEFORE_DAY = 24
 
 
-_LATEST = re.compile(r"\b(?:at the latest|spätestens|au plus tard)\b|前", re.IGNORECASE)
+_LATEST = regex(r"\b(?:at the latest|spätestens|au plus tard)\b|前", re.IGNORECASE)
 
 
 class _Day(NamedTuple):
@@ -195,14 +196,12 @@ def _has_span(text: str) -> bool:
 # --- Months
 
 _MONTH = "|".join(sorted((m for m in MONTHS if len(m) > 3 or m == "may"), key=len, reverse=True))
-_IN_MONTH = re.compile(
+_IN_MONTH = regex(
     rf"\b(?:in|im|en|for|für|of|pour|para|de)\s(?P<month>{_MONTH})\b(?!\s\d{{1,2}}\b)",
     re.IGNORECASE,
 )
-_ANY_MONTH = re.compile(
-    rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I
-)
-_MAY_HOLD_MONTHS = re.compile(
+_ANY_MONTH = regex(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
+_MAY_HOLD_MONTHS = regex(
     r"\d[-/.]\d|\bq[1-4]\b|\b(?:months?|quarters?|monat\w*|quartal\w*|mois|trimestr\w*|mes(?:es)?|weeks?"
     r"|spring|summer|autumn|fall|winter|season|sommer|herbst|frühling|previous|next|last|vor\w*"
     r"|compar\w*|versus|vs)\b|月",
@@ -256,7 +255,7 @@ _LANGUAGE_NAMES = (
     "welsh walisisch gallois galés",
 )
 _LANGUAGES = {name: names for names in _LANGUAGE_NAMES for name in names.split()}
-_LANGUAGE = re.compile(
+_LANGUAGE = regex(
     rf"(?<!\w)(?:(?P<before>in|into|auf|ins|en|em|to)\s)?(?:\w+\s)?"
     rf"(?P<name>(?:{'|'.join(_LANGUAGES)}))(?!\w)(?:\s(?P<after>law|spelling|interpreter|version"
     r"|translation|subtitles?|speaker|speaking))?",
@@ -284,7 +283,7 @@ def _languages(request: str, prompt: str) -> Iterator[Replaced]:
 
 # --- Mail addresses and files
 
-_MAIL = re.compile(r"(?<![\w.+@-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}(?![\w@])")
+_MAIL = regex(r"(?<![\w.+@-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}(?![\w@])")
 
 
 def _addresses(request: str, prompt: str) -> Iterator[Replaced]:
@@ -301,11 +300,11 @@ def _addresses(request: str, prompt: str) -> Iterator[Replaced]:
 
 
 # The first lookahead bounds the search: a run of letters is tried once.
-_FILE = re.compile(
+_FILE = regex(
     r"(?<![\w./@\\:-])(?=[\w./-]{3,200}(?![\w/]))(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}"
     r"\.[A-Za-z]\w{0,7}(?![\w/(])",
 )
-_FOLDER = re.compile(r"(?<!\w)\w{2,8}://[\w./-]{3,200}")
+_FOLDER = regex(r"(?<!\w)\w{2,8}://[\w./-]{3,200}")
 
 
 def _files(request: str, prompt: str) -> Iterator[Replaced]:
@@ -364,7 +363,7 @@ def _is_typo(one: str, other: str) -> bool:
 
 # --- Persons, places and products
 
-_TOKEN = re.compile(r"[^\W_]+(?:[.'’&-][^\W_]+)*|[,;:()]")
+_TOKEN = regex(r"[^\W_]+(?:[.'’&-][^\W_]+)*|[,;:()]")
 _TITLES = frozenset("mr mrs ms miss dr prof professor sir madam herr frau mme monsieur".split())  # noqa: SIM905
 # How many words around a name have to be copied. The nearest one on each side always has to be.
 _AROUND = 4

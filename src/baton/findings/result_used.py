@@ -45,6 +45,7 @@ from .finding import (
     same_result,
     sender_of,
 )
+from .patterns import regex
 from .quantities import in_digits
 from .refers_away import asks_for_facts, is_unable, refers_away, refers_somewhere
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
@@ -53,7 +54,7 @@ from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
 # A result and an answer contradict each other only if they give the same label with different
 # numbers. Free text is not compared: "30 minutes by bus, 60 on foot" has two numbers side by side,
 # and both are true. `now`, `only` and `still` can come between: "the timeout is now 60".
-_STATED = re.compile(
+_STATED = regex(
     rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"
     rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
     rf"(?P<sign>[$€£¥]?)\s?(?P<value>{NUMBER})(?![\w:/-])(?P<unit>\s?%|\s?[^\W\d]+)?"
@@ -62,25 +63,23 @@ _STATED = re.compile(
 
 # "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller can state the
 # approximate amount in place of the number.
-_ROUNDED = re.compile(
+_ROUNDED = regex(
     r"\b(?:more than|less than|fewer than|over|under|above|below|about|around|roughly|approximately"
     r"|nearly|almost|close to|at least|up to|circa|mehr als|weniger als|über|unter|etwa|rund|fast"
     r"|knapp|plus de|moins de|environ|presque|más de|menos de|casi|cerca de)\s+"
     rf"(?P<number>{NUMBER})",
     re.IGNORECASE,
 )
-_NUMBERS = re.compile(NUMBER)
-_SOME = re.compile(
+_NUMBERS = regex(NUMBER)
+_SOME = regex(
     r"""\b(?:an?\ (?:few|couple|handful|dozen)|several|dozens|hundreds|thousands|einige|mehrere
         |ein\ paar|dutzende|quelques|plusieurs|algunos|algunas|varios|varias)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_AGE = re.compile(
-    r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE
-)
-_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
+_AGE = regex(r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE)
+_YEAR = regex(r"\b(?:1[89]|20)\d\d\b")
 # Words with which a caller sums up two numbers.
-_SHARES = re.compile(
+_SHARES = regex(
     r"""\b(?:(?:an?|one|two|three|four)[\ -](?:third|quarter|fifth|tenth)s?\b(?!\ (?:of\ )?an?\ )
         |half\ (?:of|the|as|what)|by\ half|a\ half|halves|halved|doubl\w*|tripl\w*|twice|majority
         |minority|most\ (?:of|like|are|were|have)|hälfte|doppelt\w*|verdoppel\w*|drittel|zehntel
@@ -590,7 +589,7 @@ def _is_opposite(case: _Case, answer: str, result: str) -> bool:
     return _WORDS.findall(asked.casefold()) == _WORDS.findall(case.asked.casefold())
 
 
-_WORDS = re.compile(r"\w+")
+_WORDS = regex(r"\w+")
 
 
 def _finds_nothing(case: _Case, answer: str, result: str) -> bool:
@@ -618,7 +617,7 @@ def _is_of_request(case: _Case, parts: list[str]) -> bool:
 
 
 # "Find me a hotel" and "Which is late?" request facts, "Send the reminder" requests an action.
-_WANTS_FACTS = re.compile(
+_WANTS_FACTS = regex(
     r"""\b(?:find|show|list|tell|give|summari[sz]e|compare|explain|describe|what|which|who|when|where
         |why|how|suche|finde|zeige|was|welche\w*|wer|wann|wo|warum|wie|quel(?:le)?s?|combien|pourquoi
         |qué|cuál\w*|cuánt\w*|cuándo)\b""",
@@ -631,7 +630,7 @@ def _wants_facts(asked: str) -> bool:
 
 
 # A caller may pass on that there was no access.
-_ACCESS = re.compile(r"access|permission|permitted|forbidden|unauthori[sz]ed|40[13]", re.IGNORECASE)
+_ACCESS = regex(r"access|permission|permitted|forbidden|unauthori[sz]ed|40[13]", re.IGNORECASE)
 # The number of plain words that an answer may share with a result by chance: after a request for
 # the last quarter, the question "the calendar quarter or the fiscal one?" repeats a word of any
 # report.
@@ -648,14 +647,14 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
     )
 
 
-_WHY = re.compile(
+_WHY = regex(
     r"\b(?:why|what(?:['’]s| is| could be) wrong|what causes?|warum|wieso|pourquoi|por qué|perché"
     r"|waarom)\b",
     re.IGNORECASE,
 )
 
 
-_CAUSE = re.compile(
+_CAUSE = regex(
     r"\b(?:comes? from|caused? by|causes?|due to|means?|because|leads? to|results? (?:from|in)"
     r"|stems? from|kommt|kommen|liegt|vient|viennent|suele\w* (?:deberse|venir)|dipende)\b",
     re.IGNORECASE,
@@ -757,7 +756,7 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
 # Months, weeks and days of a year, days of a week, and hours of a day.
 _PERIODS = (12, 52, 365, 7, 24)
 _OF_PERIOD = 0.02
-_PER = re.compile(
+_PER = regex(
     r"\b(?:an?|per|each|every|pro|im|par|al|por|cada|chaque|jede\w*) "
     r"(?:hour|day|week|month|year|stunde|tag|woche|monat|jahr|heure|jour|semaine|mois|an|hora|día"
     r"|semana|mes|año)\b",
@@ -781,7 +780,7 @@ _NEAR_WHOLE = 0.1
 
 # Common words prove no use, but these may contain the finding: "early kidney involvement" can be
 # passed on as "early nephropathy".
-_SAYS_HOW = re.compile(
+_SAYS_HOW = regex(
     r"\b(?:early|late|high|low|long|short|small|large|full|clear|similar|certain|likely|possible)\b",
     re.IGNORECASE,
 )

@@ -12,24 +12,25 @@ from collections.abc import Iterator
 from itertools import islice
 
 from .facts import HARD, Reading, read
+from .patterns import regex
 from .words import COMMON, clauses, sentences
 
 # The maximum number of limits that are checked in a sentence.
 _MOST = 20
 _NEGATED = r"(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t|bitte\ nicht)"
 # "Send it on 3 June" respects "don't send it before 3 June".
-_CONDITION = re.compile(
+_CONDITION = regex(
     r"""\b(?:before|until|till|unless|if|when|while|without|after|yet|more|less|longer|later|earlier
         |again|too|only|just|except|other|than|first|anyone|anybody|any|all|both|every|still|now|at
         |vor|bis|wenn|ohne|mehr|länger|später|erst|noch|nur|avant|sans|si|plus|seul\w*|antes|sin|más
         |hasta|because|since)\b|\d""",
     re.VERBOSE | re.IGNORECASE,
 )
-_FORBIDDEN_DEED = re.compile(
+_FORBIDDEN_DEED = regex(
     rf"(?<!\w){_NEGATED}\s(?P<deed>[a-z]{{3,}})\b(?P<object>[^.;:!?()\n]{{0,80}})",
     re.VERBOSE | re.IGNORECASE,
 )
-_FORBIDDEN_THING = re.compile(
+_FORBIDDEN_THING = regex(
     rf"""(?:(?:^|[,.;:!?(*•-]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )
             (?:no|kein(?:e|en|em|er)?)
         |\b(?:without|ohne|sans|sin)|\b(?:exclude|excluding|avoid|skip|leave\ out)
@@ -46,7 +47,7 @@ _ALLOWED = (
 )
 # Any word that may express a limit in another way. A prompt with such a word in its clause may
 # forbid as much as the request does.
-_MAY_FORBID = re.compile(
+_MAY_FORBID = regex(
     r"""(?<!\w)(?:
         no|not|none|never|nothing|nowhere|nobody|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
         |ignor\w+|leav\w+|left|omit\w*|drop\w*|forb\w+|prohibit\w*|ban|banned|refus\w+|reject\w*
@@ -63,7 +64,7 @@ _MAY_FORBID = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _DEED_STARTS = r"(?:^|[,;:.!?\n]\s{0,3}(?:and|then|please|also)?\s?|\b(?:and|then|please|also)\s)"
-_OBJECT_IS_IT = re.compile(r"^\W*(?:it|them|this|that|these|anything)?\W*$", re.IGNORECASE)
+_OBJECT_IS_IT = regex(r"^\W*(?:it|them|this|that|these|anything)?\W*$", re.IGNORECASE)
 
 
 def reversed_limits(sentence: str, prompt: str) -> Iterator[str]:
@@ -114,7 +115,7 @@ _NO_DEEDS = frozenset(
 
 
 # "Keep his API tokens", "the plan must stay active": a prompt that revokes or cancels these.
-_KEEPS = re.compile(
+_KEEPS = regex(
     r"""\b(?:keep|retain|preserve|behalte|conserve[rz]?|garde[rz]?|conserva)\s
             (?P<object>(?:(?:the|his|her|their|my|our|all|die|den|das|les?|la|los|las)\s){0,2}
             [\w-]+(?:\s[\w-]+){0,2}?)(?=[.,;!?)\n]|$|\s(?:and|but|until|as|in|on|for)\b)
@@ -148,12 +149,12 @@ def _undoes(thing: str, prompt: str) -> bool:
 
 # As many words after "cancel" belong to what is cancelled.
 _CLOSE = 5
-_MAY_FORBID_ELSE = re.compile(
+_MAY_FORBID_ELSE = regex(
     r"\b(?:not|never|nicht|nie|pas|no|nobody|without|n['’]t|if|when|unless|only)\b", re.IGNORECASE
 )
 # "Nothing in Bairro Alto", "pls not Port Grau", "leave us-east-1 as it is".
 _NAME = r"[A-Z][\w'’-]+(?:\s(?:de\s|del\s|da\s)?[A-Z][\w'’-]+){0,3}"
-_AVOIDED = re.compile(
+_AVOIDED = regex(
     rf"""(?:^|[\s,;(])(?i:nothing\ (?:in|at|near|via)|not\ (?:in|at|via)|avoid
                 |(?:please|pls|but|and|,)\ not|nicht\ (?:in|über|nach)|pas\ (?:à|par|dans)
                 |sin\ (?:escala|pasar)\ (?:en|por)|no\ (?:en|por))
@@ -215,7 +216,7 @@ def _asks_for_thing(thing: str, prompt: str) -> bool:
 
 
 # "Forbidden:", "## Out of scope", "**Avoid**": the lines that follow belong to it.
-_HEADING = re.compile(r"^\W{0,6}[^\n]{0,80}:\W{0,4}$|^\s{0,3}(?:#|\*\*)")
+_HEADING = regex(r"^\W{0,6}[^\n]{0,80}:\W{0,4}$|^\s{0,3}(?:#|\*\*)")
 
 
 def _with_headings(prompt: str) -> Iterator[tuple[str, str]]:
@@ -235,14 +236,12 @@ def _before(sentence: str, clause: str) -> str:
 
 
 # "Y, not X" and "Y instead of X": the request takes Y.
-_CONTRAST = re.compile(
+_CONTRAST = regex(
     r"""(?:,\s|\s\()?\b(?:(?:and\ |but\ )?not|nicht|pas|instead\ of|rather\ than|statt|anstatt
         |en\ vez\ del?|en\ lugar\ del?|au\ lieu\ d[eu])\s(?P<object>[^,.;:!?()\n]{2,40})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_MORE = re.compile(
-    r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I
-)
+_MORE = regex(r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I)
 
 
 def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from .patterns import regex
+
 # `<<'EOF'`, `<<-EOF`: what follows on the next lines is text, up to a line of that word.
-_HEREDOC = re.compile(r"<<(?P<tabs>-?)[ \t]*(?P<quote>['\"\\]?)(?P<word>\w+)['\"]?")
-_SUBSTITUTION = re.compile(r"(?<!\\)(?:\$\((?!\()|`)")
+_HEREDOC = regex(r"<<(?P<tabs>-?)[ \t]*(?P<quote>['\"\\]?)(?P<word>\w+)['\"]?")
+_SUBSTITUTION = regex(r"(?<!\\)(?:\$\((?!\()|`)")
 # `git commit -m "$(cat <<'EOF' ...)"`: Claude Code hands over long texts in this way.
-_ONLY_TEXT = re.compile(r"cat\s*<<-?[ \t]*['\"\\]?\w+['\"]?")
+_ONLY_TEXT = regex(r"cat\s*<<-?[ \t]*['\"\\]?\w+['\"]?")
 # Deeper than any real line. A hostile line can be deeper.
 _DEEPEST = 30
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from .changed_values import is_shifted
+from .patterns import regex
 from .quantities import in_digits
 from .values import Value, is_converted, unit_size, unit_text
 from .words import COMMON
@@ -26,7 +27,7 @@ _WORDS = 2
 # part of the work, and that can have values of its own.
 _CARRIED = 0.5
 # A caller chooses or works out such a value: "in batches of 100", "18 to 20 kg in all".
-_CHOSEN = re.compile(
+_CHOSEN = regex(
     r"""\b(?:first|top|sample\w*|batch\w*|chunks?|groups?|steps?|e\.?g|example\w*|about|around
         |roughly|approx\w*|circa|some|each|per|every|total\w*|together|altogether|sum|in\ all
         |combined|overall|more|extra|another|additional\w*|other|further|remaining|rest|left|spare

@@ -10,12 +10,13 @@ from typing import NamedTuple
 from baton.model.views import charge
 
 from .facts import KEPT_LENGTH, Fact, name_parts, read_part
+from .patterns import regex
 from .quantities import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
 
 # Days and months are also written like this, and are no separate numbers: "31/03".
-_SHORT_DATE = re.compile(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
+_SHORT_DATE = regex(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
 
 
 class Value(NamedTuple):
@@ -174,7 +175,7 @@ def unit_text(value: Value) -> str:
 # days". With two, "of the 40 days" would match any "of the 3 days".
 _FRAME = 3
 # `mg/kg` is one word.
-_TOKENS = re.compile(r"[^\W_]+(?:/[^\W\d_]+)*|[,;:()]")
+_TOKENS = regex(r"[^\W_]+(?:/[^\W\d_]+)*|[,;:()]")
 # The maximum distance of these words from the number, in characters.
 _REACH = 80
 

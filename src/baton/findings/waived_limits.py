@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .patterns import regex
+
 _BOUND = (
     r"(?:at\ most|no\ more\ than|not\ more\ than|max(?:imum|imal|\.)?|under|below|up\ to|less\ than"
     r"|budget|limit|cap|ceiling|within|höchstens|unter|bis\ zu|au\ plus|moins\ de|como\ máximo"
@@ -39,7 +41,7 @@ class _Limit(NamedTuple):
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text, re.VERBOSE | re.IGNORECASE)
+    return regex(text, re.VERBOSE | re.IGNORECASE)
 
 
 _LIMITS = (
@@ -96,7 +98,7 @@ _LIMITS = (
         ),
     ),
 )
-_NEGATED = re.compile(
+_NEGATED = regex(
     r"\b(?:not|never|don['’]t|doesn['’]t|but|except|apart from|other than|besides|nicht|nie|pas"
     r"|sauf|no)"
     r"\s(?:\w+\s){0,2}$",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from .patterns import regex
 from .text_cache import text_cached
 
 # A common word proves nothing: "The order was found and checked" and many unrelated answers contain
@@ -204,14 +205,14 @@ _LIMITS = (
     r"seulement|uniquement|sans|jamais|ne \w+ (?:pas|rien)|au (?:plus|moins)|"
     r"solo|sólo|únicamente|sin|nunca|como máximo|al menos|no"
 )
-_LIMIT = re.compile(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
+_LIMIT = regex(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
 # The opposite of `_LIMITS`: words that hardly ever mean anything but a limit, because here a match
 # leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and "I
 # could not reach him" forbid nothing, "Never change product names" does. The seeded faults of
 # benchmarks/accuracy do not decide between the two lists: with either list in both places, found
 # faults and false alarms stay the same. Their limits nearly all hold a number, and a number is
 # judged as a fact, not by these words.
-_STRICT = re.compile(
+_STRICT = regex(
     r"(?<!\w)(?:do not|don't|don’t|must not|mustn't|never|only|except|without|nothing else|"
     r"nicht|nur|ohne|keine?n?|seulement|uniquement|sans|jamais|solo|sólo|sin|nunca)(?!\w)",
     re.IGNORECASE,
@@ -227,13 +228,13 @@ _SHORTENED = "".join(
         "geb",
     )
 )
-_END = re.compile(
+_END = regex(
     rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\bb\.)\s\d)(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
     r"|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|\s(?=but\b)"
 )
 # `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in a tracker. The agent
 # that compiles the file does not need the number, so it must not count as dropped.
-_TAG = re.compile(r"^\s*\[[^\]\n]{1,60}\]\s*")
+_TAG = regex(r"^\s*\[[^\]\n]{1,60}\]\s*")
 
 
 def sentences(text: str) -> list[str]:
@@ -244,12 +245,10 @@ def sentences(text: str) -> list[str]:
 # Parts of a sentence that may concern different agents: "Order 1,500 screws and 6 hinges, delivery
 # in two weeks". A range (`between 10 and 12`) and a comma in a number stay whole.
 # A run of spaces is only tried from its start: 20,000 spaces took seconds.
-_CLAUSE = re.compile(
-    r"(?<!\d),\s*|,\s+|:\s+|(?<!\s)\s+(?:(?:and|und|et|y|[–—-])\s+|(?=but\b|aber\b))"
-)
+_CLAUSE = regex(r"(?<!\d),\s*|,\s+|:\s+|(?<!\s)\s+(?:(?:and|und|et|y|[–—-])\s+|(?=but\b|aber\b))")
 # "2023 and 2024" is one thing, "1,500 screws and 6 hinges" are two.
-_NUMBER_LAST = re.compile(r"(?:^|\s)[\d.,:%€$£]+$")
-_BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
+_NUMBER_LAST = regex(r"(?:^|\s)[\d.,:%€$£]+$")
+_BETWEEN = regex(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
 
 
 @text_cached
@@ -271,7 +270,7 @@ def clauses(sentence: str) -> tuple[str, ...]:
 
 # Thanks, greetings and small talk request nothing: "Thanks for calling back on Tuesday at 9!" has a
 # day and a time that no agent needs.
-_COURTESY = re.compile(
+_COURTESY = regex(
     r"""(?<!\W)\W*(?:(?:many\ )?thanks?\b|thank\ you|good\ (?:morning|day|afternoon|evening|night)
         |hello\b|hi\b|hey\b|dear\b|sorry\b|apologies|(?:i\ )?hope\b|have\ a\ |see\ you
         |talk\ to\ you|best\ regards|kind\ regards|welcome\ back
@@ -302,7 +301,7 @@ _LENGTH = (
 )
 _FINDS = "find|list|show|name|give|propose|suggest|recommend|bitte|nenne|finde|trouve|donne|dame"
 _ASIDES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         _OWN_DEEDS,
         _LENGTH,
@@ -315,19 +314,19 @@ _ASIDES = tuple(
     )
 )
 # "from 45 to 52 USD" for a change: the agent that makes it only needs the new value.
-_CHANGE = re.compile(
+_CHANGE = regex(
     r"\b(?:rais|lower|chang|increas|decreas|reduc|mov|shift|postpon|reschedul|updat|cut|extend|"
     r"shorten|upgrad|downgrad|switch|adjust|correct|set|drop|erhöh|senk|änder|verschieb)\w*\b"
     r"[^.;!?]{0,200}?\b(?:from|von)\s+(?P<old>\S+(?:\s\S+){0,3}?)\s+(?:to|auf)\s",
     re.IGNORECASE,
 )
 # "Cost centre 4711, not 4712".
-_NOT_THIS = re.compile(
+_NOT_THIS = regex(
     r"\d[^\s,;]{0,30},?\s(?:and |but )?(?:not|nicht|pas|no)\s"
     r"(?:the |die |der |das |le |la |el |los )?(?P<old>#?\d[^\s,;.!?]{0,30})",
     re.IGNORECASE,
 )
-_INSTEAD = re.compile(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
+_INSTEAD = regex(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
 
 
 @text_cached
@@ -392,7 +391,7 @@ def is_condition(number: str, sentence: str) -> bool:
 
 
 # "Finance shows 81.2k", "laut App 312 kWh".
-_CLAIMS = re.compile(
+_CLAIMS = regex(
     r"""\b(?:shows?|says?|has|reports?|states?|claims?|displays?|counts?|lists?|reads?|quotes?|gives?
         |thinks?|according\ to|zeigt|sagt|meldet|nennt|hat|laut|behauptet|indique|dit|affiche|donne
         |selon|dice|marca|muestra|indica|según|mostra|segnala|secondo)\b""",
@@ -436,7 +435,7 @@ def is_deadline(date: str, sentence: str) -> bool:
 
 
 # A prompt that says that others do something, or that contains their texts, is part of a plan.
-_REFERS = re.compile(
+_REFERS = regex(
     r"""\b(?:other|another|different|next|previous)\ (?:agent|colleague|team|researcher|helper)
         |\b(?:somebody|someone)\ else\b|\bothers\ (?:do|are|will|take|handle)\b|\bcolleague
         |\bsub-?task|\bpart\ (?:\d|of\ a)|\byour\ part|\bstep\ \d+\ of|\bnot\ your\b
@@ -470,7 +469,7 @@ def forbids(text: str) -> bool:
 
 # The subject of a sentence that only reports something. "We must not exceed 500 EUR" and "I don't
 # want plastic" do set a limit.
-_TELLS_OF = re.compile(
+_TELLS_OF = regex(
     r"""^\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ ){0,4}
         (?:I|we|he|she|it|they|nobody|no\ one|somebody|there|that|this|everybody
         |(?:my|our|his|her|their)\ \w+
@@ -478,7 +477,7 @@ _TELLS_OF = re.compile(
         |je|j['’]|nous|il|elle|ils|elles|on|personne|yo|nosotros|él|ella|nadie)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_DEMANDS = re.compile(
+_DEMANDS = regex(
     r"""\b(?:must|may|should|shall|can(?:not|['’]t)?|want|wants|need|needs|allowed|supposed|allergic
         |darf|dürfen|soll|sollen|muss|müssen|will|wollen|möchte\w*|doit|doivent|peut|faut|veux
         |debe|deben|puede|quiero)\b|n['’]t\ (?:want|need)\b|\bmustn""",
@@ -486,7 +485,7 @@ _DEMANDS = re.compile(
 )
 # Things that the caller itself does or does not do: whom it informs, how it answers, whether it
 # waits.
-_OF_CALLER = re.compile(
+_OF_CALLER = regex(
     r"""\b(?:tell|hear|know|inform|calls?|calling|phone|ring|e-?mails?|mails?|repl(?:y|ies)|answers?
         |respond|ask|asking|wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
         |hesitate|excuses?|jargon|reports?|urgent|sure|problem|idea|longer|sag\w*|erzähl\w*|erfahr\w*|anruf\w*|ruf\w*|warte\w*
@@ -506,7 +505,7 @@ def is_callers(limit: str) -> bool:
     return _TELLS_OF.match(limit) is not None and _DEMANDS.search(limit) is None
 
 
-_KEEPS_BACK = re.compile(
+_KEEPS_BACK = regex(
     r"""(?:\b(?:not|never|without)|n['’]t)\ (?:\w+\ ){0,2}(?:tell|mention|reveal|disclos|shar)\w*
         |\bkeep\ (?:\w+\ ){1,3}(?:secret|private|quiet|confidential|to\ yourself|between\ us)\b
         |\bconfidential\w*|\bvertraulich\w*|\bgeheim\w*|\bfür\ dich\b
@@ -542,7 +541,7 @@ def excuses(clause: str) -> bool:
     return _TELLS_OF.match(clause) is not None and is_negative(clause)
 
 
-_NEGATIVE = re.compile(
+_NEGATIVE = regex(
     r"\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|\w+n['’]t|without|unpaid|denied|refused|"
     r"sadly|unfortunately|sorry|afraid|too late|ruled out|unable|impossible|full|"
     r"nein|nicht|kein\w*|leider|non|pas|aucun\w*|ningun\w*)\b",
@@ -557,8 +556,8 @@ def is_negative(text: str) -> bool:
 
 # The rest is for questions that ask for a judgement. "Not yet." is a good answer to "Is the parcel
 # insured?", although it repeats no fact that a helper found.
-_QUESTION = re.compile(r"(?<![^.!?\n])[^.!?\n]*\?")
-_WORDS = re.compile(r"[^\W\d_]+")
+_QUESTION = regex(r"(?<![^.!?\n])[^.!?\n]*\?")
+_WORDS = regex(r"[^\W\d_]+")
 # Verbs that open a yes-or-no question, in English, German and French. "Which packages stop us?"
 # begins with none of them: it asks for facts, which the answer has to contain. Forms like `didn`
 # come from `didn't`, because words are letters only.
@@ -571,7 +570,7 @@ _OPENERS = frozenset(
 )
 # The start of an answer to such a question: "Not yet, ...", "Nein, ...", "It is." Only the start
 # counts, because a later "no" may be about anything.
-_VERDICT = re.compile(
+_VERDICT = regex(
     r"""(?<!\W)\W*(?:
         (?:yes|no|yep|nope|not|mostly|partly|probably|almost|sure|correct
             |ja|nein|nicht|noch\ nicht|fast|teilweise|vermutlich
