@@ -55,6 +55,11 @@ def test_a_rubric_is_read_and_words_like_yes_stay_words(tmp_path: Path) -> None:
             "claims: {of: sources, choices: {yes: 1, no: 0}}",
             "polite.yaml:9: answer.claims.of: `sources` is not among the inputs",
         ),
+        (
+            "threshold: 1",
+            "threshold: -0.5",
+            "polite.yaml:5: threshold: always reached: scores go from 0 to 1, so nothing can fail",
+        ),
         ("threshold: 1", "threshold: 85", "polite.yaml:5: threshold: never reached: scores go from 0"),
         ("{yes: 1, no: 0}", "{yes: null, no: null}", "`choices` need a label with a score"),
         ("threshold: 1", "threshold: high", "polite.yaml:5: threshold: expected a number"),

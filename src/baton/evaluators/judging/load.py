@@ -101,6 +101,14 @@ def faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
     reached = rubric.threshold <= high if rubric.direction == "higher" else rubric.threshold >= low
     if not reached:
         yield ("threshold",), f"never reached: scores go from {low:g} to {high:g}"
+    # 0 is the value of a finding whose label has no score.
+    low, high = min(low, 0.0), max(high, 0.0)
+    lax = rubric.threshold < low if rubric.direction == "higher" else rubric.threshold > high
+    if lax:
+        yield (
+            ("threshold",),
+            f"always reached: scores go from {low:g} to {high:g}, so nothing can fail",
+        )
     if rubric.kinds is not None and rubric.unit != "dispatch":
         yield ("kinds",), f"kinds belong to dispatches, and this rubric is about a {rubric.unit}"
 
