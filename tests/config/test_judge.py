@@ -59,7 +59,12 @@ def test_the_cache_lies_where_the_config_says(tmp_path: Path, said: str, cache: 
     ("text", "problem"),
     [
         ("judge: {modell: x}", "1: judge.modell: .*did you mean `model`"),
-        ("judge: openai:m", "1: judge: .*mapping"),
+        ("judge: openai:m", "1: judge: .*mapping.*; write `judge: {model: openai:m}`"),
+        ("judge: gpt-4", "1: judge: .*; write `judge: {model: openai:gpt-4}`"),
+        (
+            "evaluators:\n- {type: faithfulness, config: {judge: claude-haiku-4-5}}",
+            "2: evaluators.0..config.judge: .*; write `judge: {model: anthropic:claude-haiku-4-5}`",
+        ),
         ("judge:\n  model: openai:m\n  samples: 0", "3: judge.samples"),
         ("judge:\n  model: nobody:m", "2: judge.model: there is no provider `nobody`"),
         ("judge:\n  model: openai:m\n  cache: [1]", "3: judge.cache: has to be the path of a file"),

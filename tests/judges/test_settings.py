@@ -48,8 +48,21 @@ def test_a_value_out_of_range_is_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_model_without_its_provider_is_refused_with_an_example() -> None:
-    assert "PROVIDER:NAME" in problem(model="gpt-4o")
     assert "PROVIDER:NAME" in problem(model="openai:")
+
+
+@pytest.mark.parametrize(
+    ("model", "written"),
+    [
+        ("gpt-4", "openai:gpt-4"),
+        ("o3-mini", "openai:o3-mini"),
+        ("claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
+        ("anthropic/claude-haiku-4-5", "anthropic:claude-haiku-4-5"),
+        ("our-own", "openai:gpt-4o-mini"),
+    ],
+)
+def test_a_model_without_its_provider_is_named_with_it(model: str, written: str) -> None:
+    assert f"write PROVIDER:NAME, such as `{written}`" in problem(model=model)
 
 
 def test_a_misspelt_provider_is_refused_with_a_similar_name() -> None:

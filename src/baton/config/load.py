@@ -19,7 +19,7 @@ from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.spelling import snake
 from baton.gate.rules import Gate, read_gate
-from baton.judges.settings import JudgeSettings
+from baton.judges.settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, StandIns, nearest
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction, redaction_of
@@ -128,7 +128,7 @@ def load_config(
     try:
         spec = document.convert(translated, ConfigFile)
     except InputError as error:
-        raise InputError(_misplaced(each, translated) for each in error.problems) from None
+        raise InputError(_hinted(each, translated) for each in error.problems) from None
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
@@ -163,7 +163,7 @@ def load_config(
         with _collected(problems, partial(at_lines, document)):
             gate_of(plan, gate)
     if problems or plan is None:
-        raise InputError(problems)
+        raise InputError(_hinted(each, translated) for each in problems)
     dataset = _dataset_paths(document, spec.dataset, folder)
     reporters = [
         msgspec.structs.replace(
@@ -390,6 +390,22 @@ def _below(folder: Path, path: str) -> str:
 
 
 _EVALUATOR_KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
+
+
+_JUDGE = re.compile(r"(?:evaluators\[(\d+)\]\.config\.)?judge")
+
+
+def _hinted(problem: Problem, config: Mapping[str, Any]) -> Problem:
+    """Say how a judge is written that is only the name of a model: ``judge: gpt-4``."""
+    match = _JUDGE.fullmatch(problem.path)
+    if match is None:
+        return _misplaced(problem, config)
+    among = config if match[1] is None else config["evaluators"][int(match[1])]["config"]
+    model = among["judge"]
+    if not isinstance(model, str):
+        return problem
+    message = f"{problem.message}; write `judge: {{model: {with_provider(model)}}}`"
+    return msgspec.structs.replace(problem, message=message)
 
 
 def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:

@@ -194,11 +194,34 @@ def _keys(raw: Any, path: Path) -> Iterator[tuple[Path, Any]]:
             yield from _keys(entry, (*path, "fallback", place))
 
 
+def with_provider(model: str) -> str:
+    """Return the nearest valid name of a model: `gpt-4` and `openai/gpt-4` are `openai:gpt-4`."""
+    before, mark, name = re.sub("[/:]", ":", model, count=1).partition(":")
+    if mark and name and before.lower() in PROVIDERS:
+        return f"{before.lower()}:{name}"
+    family = re.match(r"[a-z]+\d?", model.lower())
+    provider = _FAMILIES.get(family[0].rstrip("0123456789") if family else "")
+    return f"{provider}:{model}" if provider and not mark else "openai:gpt-4o-mini"
+
+
+_FAMILIES = {
+    "chatgpt": "openai",
+    "gpt": "openai",
+    "o": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+    "mistral": "mistral",
+    "ministral": "mistral",
+}
+"""The providers of models that are often named without one: `gpt-4`, `o3-mini`, `claude-haiku-4-5`.
+"""
+
+
 def _problems(endpoint: Endpoint, path: Path) -> Iterator[Problem]:
     at = path_text((*path, "model"))
     provider, colon, name = endpoint.model.partition(":")
     if not colon or not name:
-        wanted = "write PROVIDER:NAME, such as `openai:gpt-4o-mini`"
+        wanted = f"write PROVIDER:NAME, such as `{with_provider(endpoint.model)}`"
         yield Problem(path=at, message=f"`{endpoint.model}` does not name its provider: {wanted}")
     elif provider not in PROVIDERS:
         hint = suggestion(provider, PROVIDERS)
