@@ -48,6 +48,47 @@ def test_every_problem_has_its_line(tmp_path: Path) -> None:
     assert "server.yaml:4: content" in said
 
 
+def test_problems_of_all_parts_are_reported_at_once(tmp_path: Path) -> None:
+    text = """\
+prot: 4318
+quiet: 5 parsecs
+limits: {spans: 0}
+redact: [emial]
+alerts: {webhok: http://example.com}
+embeddings: {model: "openai:e", api_key: secret}
+trusted_proxies: [nowhere]
+judges:
+  haiku: {model: haiku}
+rules:
+- {name: one, on: conversatoin, evaluators: [agent_chain]}
+- {name: two, on: conversation, evaluators: [agent_chian]}
+- name: three
+  on: conversation
+  evaluators: [{type: faithfulness, judge: haiku}]
+  alert: {when: faithfulness < 0.9 over 50, to: [webhook]}
+condense: other
+"""
+    with pytest.raises(InputError) as raised:
+        load_settings(_write(tmp_path, text))
+    places = [(problem.line, problem.path.split("[")[0]) for problem in raised.value.problems]
+    assert sorted(places, key=str) == sorted(
+        [
+            (1, "prot"),
+            (2, "quiet"),
+            (3, "limits.spans"),
+            (4, "redact"),
+            (5, "alerts.webhok"),
+            (6, "embeddings.api_key"),
+            (7, "trusted_proxies"),
+            (9, "judges.haiku.model"),
+            (11, "rules"),
+            (12, "rules"),
+            (17, "condense"),
+        ],
+        key=str,
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -232,16 +233,20 @@ def read_rules(
     document = document or Document(file, b"", "yaml").part(value, ())
     problems: list[Problem] = []
     judges = _judges(value.get("judges"), written or value, document, problems)
-    specs: Iterable[RuleSpec] = DEFAULT_RULES
-    if value.get("rules") is not None:
-        try:
-            specs = document.convert(value["rules"], list[RuleSpec], path=("rules",))
-        except InputError as error:
-            raise InputError([*problems, *error.problems]) from None
+    specs: Iterable[RuleSpec | None] = DEFAULT_RULES
+    stated = value.get("rules")
+    if isinstance(stated, list):
+        specs = map(partial(_spec, document, problems), enumerate(stated))
+    elif stated is not None:
+        specs = ()
+        message = "has to be a list of rules"
+        problems.append(document.problem_at(("rules",), message))
     folder = Path(document.file).parent
     rules: list[Rule] = []
     names: set[str] = set()
     for index, spec in enumerate(specs):
+        if spec is None:
+            continue
         faults: list[Problem] = []
         rule = _rule(spec, judges, folder, channels, faults)
         if spec.name in names:
@@ -256,6 +261,17 @@ def read_rules(
     if problems:
         raise InputError(problems)
     return Rules(rules=tuple(rules))
+
+
+def _spec(
+    document: Document, problems: list[Problem], numbered: tuple[int, object]
+) -> RuleSpec | None:
+    index, stated = numbered
+    try:
+        return document.convert(stated, RuleSpec, path=("rules", index))
+    except InputError as error:
+        problems += error.problems
+        return None
 
 
 def read_judges(stated: object) -> dict[str, JudgeSettings]:
@@ -296,7 +312,11 @@ def _judges(
             judges[str(name)] = read_settings(plain, place)
         except InputError as error:
             problems += at_lines(document, error)
+            judges[str(name)] = _FAULTY  # rules that name it are not faulty for that
     return judges
+
+
+_FAULTY = read_settings({"model": "openai:faulty"})
 
 
 def _rule(

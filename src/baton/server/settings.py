@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from baton.config.judge import at_lines
 from baton.config.load import interpolate
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
@@ -29,9 +30,9 @@ from baton.readers.catalog import Catalog
 from baton.runner.backends.registry import backend_spec
 
 from .access import AccessSettings, Right, is_loopback, network_of
-from .alerts import NOWHERE, Addresses, read_addresses
+from .alerts import Addresses, read_addresses
 from .retention import Retention
-from .rules import Budget, Rules, read_judges, read_rules
+from .rules import Budget, Channel, Rules, read_judges, read_rules
 
 MIB = 1 << 20
 _LAST_PORT = 65535
@@ -311,23 +312,28 @@ def load_settings(
     for places, units, what in ((_TIMES, _UNITS, "90 s, 5 min, 30 d"), (_BYTES, _SIZES, "10 GB")):
         for place in places:
             _measure(document, stated, place, units, what, problems)
-    if problems:
-        raise InputError(problems)
-    settings = document.convert(stated, Settings)
+    settings, faulty = _converted(document, stated, problems)
     settings.file = None if file is None else str(file)
     if settings.rubrics is not None and file is not None:
         settings.rubrics = str(file.parent / settings.rubrics)
     if file is not None:
         settings.datasets = [str(file.parent / each) for each in settings.datasets]
     written = value if isinstance(value, dict) else {}
-    refuse_written_keys(written.get("embeddings"), ("embeddings",))
     try:
-        addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
+        refuse_written_keys(written.get("embeddings"), ("embeddings",))
     except InputError as error:
-        problems += error.problems
-        addresses = NOWHERE
+        problems += at_lines(document, error)
+    # What refers to a faulty part is not reported for that: rules to an address, for example.
+    channels: Collection[str] = get_args(Channel)
+    if "alerts" not in faulty:
+        try:
+            addresses = read_addresses(document, stated.get("alerts"), written.get("alerts"))
+            channels = addresses.channels
+        except InputError as error:
+            problems += error.problems
     try:
-        read_rules(document, stated, written, channels=addresses.channels)
+        kept = {name: value for name, value in stated.items() if name not in faulty}
+        read_rules(document, kept, written, channels=channels)
     except InputError as error:
         problems += error.problems
     overrides = {name: value for name, value in (options or {}).items() if value is not None}
@@ -357,6 +363,8 @@ def load_settings(
         ("definitions", settings.check_definitions),
         ("condense", settings.check_condense),
     ):
+        if name == "condense" and "judges" in faulty:
+            continue
         try:
             check()
         except InputError as error:
@@ -364,6 +372,22 @@ def load_settings(
     if problems:
         raise InputError(problems)
     return settings
+
+
+def _converted(
+    document: Document, stated: Mapping[str, Any], problems: list[Problem]
+) -> tuple[Settings, Collection[str]]:
+    """Return the settings without the faulty ones, and the names of these."""
+    try:
+        return document.convert(stated, Settings), ()
+    except InputError as error:
+        problems += error.problems
+    faulty = {re.split(r"[.\[]", problem.path)[0] for problem in problems}
+    sound = {name: value for name, value in stated.items() if name not in faulty}
+    try:
+        return document.convert(sound, Settings), faulty
+    except InputError:  # a name with a dot: its problem is known
+        return Settings(), faulty
 
 
 def _measure(
@@ -392,6 +416,7 @@ def _measure(
     if match is None or unit is None:
         message = f"`{holder[key][:40]}` is not a measure; write a number with its unit: {examples}"
         problems.append(document.problem_at(place, message))
+        del holder[key]
         return
     number = float(match[1]) * unit
     holder[key] = int(number) if units is _SIZES else number
