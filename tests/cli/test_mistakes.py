@@ -100,6 +100,11 @@ MISTAKES = {
         ["score", RUN, "--agents", "agents.yaml"],
         "agents.yaml:2: agents.x.tools: `Read` is none of all; write `[Read]`",
     ),
+    "a program for definitions": (
+        ["score", RUN, "--agents", "app.py"],
+        "app.py: definitions are not read from Python, which would have to be run: name YAML such "
+        "as `agents: {billing: {tools: [refund]}}`, a folder with `.claude/agents/*.md`",
+    ),
     "definitions that are not there": (["check", "nowhere.yaml"], "nothing.yaml: no such file"),
     "a policy and a recording the wrong way round": (
         ["guard", "check", "spans.jsonl", "gate.yaml"],
@@ -172,6 +177,7 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "twice.json").write_text(
         '{"cases": [\n {"id": "a",\n "input": "x", "input": "y"}]}'
     )
+    (tmp_path / "app.py").write_text("agent = Agent(name='desk')\n")
     (tmp_path / "agents.yaml").write_text("agents:\n  x: {tools: Read}\n")
     (tmp_path / "nowhere.yaml").write_text("evaluators: [dispatch_scope]\nagents: nothing.yaml\n")
     (tmp_path / "gate.yaml").write_text("dataset: x\ngate:\n  regression: default\n")

@@ -12,7 +12,7 @@ import msgspec
 from baton.formats.claude_agents import agent_file, agents_folder, is_sdk_agents, sdk_agents
 from baton.formats.document import Document, read_bytes
 from baton.formats.opening import InputFile
-from baton.model import AgentCard, InputError
+from baton.model import AgentCard, InputError, Problem
 
 Catalog = dict[str, AgentCard]
 
@@ -83,6 +83,8 @@ def load_catalog(path: str | os.PathLike[str]) -> Catalog:
         return agents_folder(Path(path))
     if Path(path).suffix == ".md":
         return dict([agent_file(Path(path))])
+    if Path(path).suffix == ".py":
+        raise InputError(Problem(file=os.fspath(path), message=_PYTHON))
     data = read_bytes(path)
     document = Document(os.fspath(path), data, "json" if data.lstrip()[:1] == b"{" else "yaml")
     value = document.value()
@@ -94,6 +96,13 @@ def load_catalog(path: str | os.PathLike[str]) -> Catalog:
     if not isinstance(value, dict) or "agents" not in value:
         raise InputError(document.problem("no agent definitions: needs `agents:` by name"))
     return document.convert(value, CatalogFile).agents
+
+
+_PYTHON = (
+    "definitions are not read from Python, which would have to be run: name YAML such as "
+    "`agents: {billing: {tools: [refund]}}`, a folder with `.claude/agents/*.md`, a JSON file with "
+    "the `agents` of the Claude Agent SDK, or an answer of an ADK server to `/apps/APP/app-info`"
+)
 
 
 def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
