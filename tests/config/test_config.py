@@ -183,3 +183,18 @@ gate:
         "`agent_chain` are from 0 to 1; write 0.5 for 50 %",
         f"12: `stars <= 6` always passes: values of `stars` are from 0 to 5; {between}",
     ]
+
+
+def test_rubrics_that_are_not_there_are_reported_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.yaml").write_text("name: polite\nprompt: 3\n")
+    text = "evaluators: [agent_chain]\nrubrics:\n- empty\n- nowhere\n- no.yaml\n- broken.yaml\n"
+    with pytest.raises(InputError) as caught:
+        load_config(write(tmp_path, text), {})
+    assert sorted(str(each).removeprefix(f"{tmp_path}/") for each in caught.value.problems)[:3] == [
+        "baton.yaml:3: rubrics[0]: empty: no rubric (*.yaml) in this folder",
+        "baton.yaml:4: rubrics[1]: nowhere: no such folder",
+        "baton.yaml:5: rubrics[2]: no.yaml: no such file or folder",
+    ]
+    others = [problem.file for problem in caught.value.problems[3:]]
+    assert set(others) == {str(tmp_path / "broken.yaml")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -144,7 +144,7 @@ def load_config(
             steps = problem.path.split(".") if is_stated else ()
             problems.append(document.problem_at(("backend", *steps), problem.message))
     rubrics: tuple[Entry, ...] = ()
-    with _collected(problems):  # problems in a rubric name the rubric's file
+    with _collected(problems, partial(_of_rubrics, document, spec.rubrics)):
         rubrics = own_rubrics(folder / path for path in spec.rubrics) if spec.rubrics else ()
     redaction = ON
     with _collected(problems, partial(at_lines, document)):
@@ -200,7 +200,7 @@ def load_config(
 @contextmanager
 def _collected(
     problems: list[Problem],
-    located: Callable[[InputError], Sequence[Problem]] = lambda error: error.problems,
+    located: Callable[[InputError], Iterable[Problem]] = lambda error: error.problems,
 ) -> Iterator[None]:
     """Add errors to the problems, so that all of them are reported together."""
     try:
@@ -390,6 +390,18 @@ def _below(folder: Path, path: str) -> str:
 
 
 _EVALUATOR_KEY = re.compile(r"evaluators\[(\d+)\]\.(\w+)")
+
+
+def _of_rubrics(document: Document, stated: Sequence[str], error: InputError) -> Iterator[Problem]:
+    """Locate problems of files and folders that hold no rubric; those in a rubric name its file."""
+    folder = Path(document.file).parent
+    places = {str(folder / path): (index, path) for index, path in enumerate(stated)}
+    for problem in error.problems:
+        index, path = places.get(problem.file or "", (None, ""))
+        if index is None or (folder / path).is_file():
+            yield problem
+        else:
+            yield document.problem_at(("rubrics", index), f"{path}: {problem.message}")
 
 
 _JUDGE = re.compile(r"(?:evaluators\[(\d+)\]\.config\.)?judge")
