@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,3 +163,18 @@ def test_an_evaluator_of_the_users_sees_all_cases_in_one_process(baton: Run, fol
     (folder / "baton.yaml").write_text("evaluators: [agent_chain, {type: 'counting:counts'}]\n")
     baton("score", "recorded/a.jsonl", "-c", "baton.yaml", "-d", "cases.jsonl")
     assert parents(folder) == {os.getpid()}
+
+
+def test_a_folder_of_small_files_is_listed_once(
+    baton: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[Path] = []
+
+    def noted(below: Path, pattern: str) -> Iterator[Path]:
+        listed.append(below)
+        return rglob(below, pattern)
+
+    rglob = Path.rglob
+    monkeypatch.setattr(Path, "rglob", noted)
+    assert baton("score", "recorded", "-d", "cases.jsonl", *EVALUATORS).code == 3
+    assert listed == [Path("recorded")]
