@@ -11,6 +11,7 @@ from tests.readers.otlp.truth import CAPTURES
 
 from baton.evaluators import (
     AnnouncedDispatch,
+    ClaimsSupported,
     ContextCarried,
     DispatchCompleted,
     DispatchScope,
@@ -21,10 +22,11 @@ from baton.evaluators import (
 from baton.formats.opening import InputFile
 from baton.model import EvalContext, Trace, integrity_problems
 
-from .spans import agent, call, model, only, read, tool, workflow
+from .spans import agent, call, model, only, read, read_trace, spans, tool, workflow
 
 EVALUATORS = (
     AnnouncedDispatch(),
+    ClaimsSupported(),
     ContextCarried(),
     DispatchCompleted(),
     DispatchScope(),
@@ -102,6 +104,13 @@ def test_a_good_run_of_which_spans_are_missing_gives_no_alarm(capture: str) -> N
     assert found == {}
 
 
+@pytest.mark.parametrize("capture", ["crewai/delegate_texts.json", "crewai/sequential_texts.json"])
+def test_a_lost_span_of_a_crew_whose_calls_are_texts_gives_no_alarm(capture: str) -> None:
+    spans, logs = _spans(capture)
+    for lost in spans:
+        assert _alarms(read_spans([span for span in spans if span is not lost], logs)) == []
+
+
 @pytest.mark.parametrize("capture", GOOD)
 def test_the_order_in_which_spans_arrive_does_not_matter(capture: str) -> None:
     spans, logs = _spans(capture)
@@ -149,3 +158,13 @@ def test_a_result_that_says_that_there_is_no_such_tool_is_a_refusal() -> None:
     front = agent("a", model(calls=[call("transfer_to_b", "1")]))
     turn = read(workflow("w", front, agent("a", model("Bye.", hears=told))))
     assert {d.status for d in turn.dispatches if d.to_agent == "b"} == {"refused"}
+
+
+def test_a_workflow_that_another_program_called_is_complete() -> None:
+    """The span of the web server around it is not in the file."""
+    made = spans(
+        workflow("w", model("Checked."), agent("a", model("Hi.")), agent("b", model("Bye.")))
+    )
+    made[0].parent_id = "ab" * 8
+    [turn] = read_trace(made).turns
+    assert turn.status == "completed"

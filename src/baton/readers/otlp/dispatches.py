@@ -201,6 +201,7 @@ class _Linker:
 
     def send(self, run: RunSpans) -> None:
         """Add the dispatches that a run's actions make."""
+        claimed: set[int] = set()
         for action in self._actions[id(run)]:
             step = action.step
             if step is not None and step.dispatch is not None:
@@ -217,9 +218,7 @@ class _Linker:
                     dispatch.result = None
             elif action.mode == "transfer":
                 self._transfer(run, action, action.target)
-            elif action.node is None and any(
-                _meant(action, child) for child in self._inside.get(id(run), ())
-            ):
+            elif action.node is None and self._inside_answers(run, action, claimed):
                 continue  # made when the run that answers it arrives; that run is below no call
             elif action.mode == "delegate" and (
                 action.target is not None or (action.tool is not None and action.tool.sure)
@@ -229,6 +228,15 @@ class _Linker:
                 if step.name != run.agent:  # a tool with the name of an agent is an agent
                     action.target = step.name
                     self._delegate(run, action, None)
+
+    def _inside_answers(self, run: RunSpans, action: Action, claimed: set[int]) -> bool:
+        """Claim the run inside this one that answers a call without a span; each answers one."""
+        for child in self._inside.get(id(run), ()):
+            refused = action.failed and child.run.status == "completed"
+            if id(child) not in claimed and not refused and _meant(action, child):
+                claimed.add(id(child))
+                return True
+        return False
 
     def settle_lost(self) -> None:
         """Set the status of the transfers that did not arrive."""
@@ -573,6 +581,8 @@ class _Linker:
         action = _last_action(before, self._actions[id(before)], last_step)
         if action is None or run.run.agent == before.run.agent:
             return False
+        if any(agent.output is not None for agent in before.agents):
+            return False  # it ended with an answer, and the request that gave it is not recorded
         if action.step is not None and action.step.status != "unanswered":
             if not _mentions(action, run):
                 return False

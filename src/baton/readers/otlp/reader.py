@@ -161,7 +161,7 @@ class _Reader:
         for run in runs:
             run.settle(self.builder.run(turn, run.agent, run.first.span.span_id))
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
-            _describe(run, opens=run is runs[0])
+            _describe(run, opens=run is runs[0] and not _lost_agent(run, nodes))
             self._instruct(run)
             for agent in run.agents:
                 if agent.reaches:
@@ -507,7 +507,25 @@ def _lost_parents(nodes: list[Node], torn: bool) -> int:
             return 0
         loose = [n for n in nodes if n.in_agent is None and type(n.says) in OWNED]
     tops = {id(top): top for top in map(_top, loose)}
+    if not torn and len(tops) == 1 and all(id(_top(node)) in tops for node in nodes):
+        # One whole tree, in a program that another one called: a web server, for example.
+        return sum(bool(t.span.parent_id) for t in tops.values() if type(t.says) in OWNED)
     return len({top.span.parent_id for top in tops.values() if top.span.parent_id})
+
+
+def _lost_agent(run: RunSpans, nodes: list[Node]) -> bool:
+    """Return whether an agent without a span lost it: a parent is missing inside a workflow.
+
+    CrewAI has an agent in each crew. If its span is lost, the program did not ask the model itself.
+    """
+    if run.named:
+        return False
+    top = _top(run.first)
+    return bool(top.span.parent_id) and any(
+        type(node.says) is WorkflowSpan and node.started <= top.started and top.ended <= node.ended
+        for node in nodes
+        if node.parent is None and node is not top
+    )
 
 
 def _top(node: Node) -> Node:

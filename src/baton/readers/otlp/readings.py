@@ -306,8 +306,8 @@ def node_of(span: Span, says: Reading, parent: Node | None = None) -> Node:
     return Node(span, says, span.started or 0.0, inf if ended is None else ended, parent)
 
 
-def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> None:
-    """Add a node for an agent without a span, between a node and some of its children.
+def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> Node:
+    """Add a node for an agent without a span, between a node and some of its children; return it.
 
     The children are what the agent did, in start order.
     """
@@ -328,6 +328,7 @@ def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> None:
     around.children = [child for child in around.children if child.parent is around]
     around.children.append(agent)
     around.children.sort(key=lambda child: (child.started, child.ended))
+    return agent
 
 
 _MAX = float_info.max_exp

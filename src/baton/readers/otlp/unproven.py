@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.model import Turn
+from baton.model import AgentRun, Said, ToolCall, Turn
 
 from .dispatches import ActionsByRun
 from .runs import RunSpans
@@ -18,6 +18,8 @@ def settle_unproven(turn: Turn, runs: list[RunSpans], actions: ActionsByRun) -> 
     """
     if turn.status != "completed":
         return
+    for each in turn.runs:
+        _settle_last_calls(each)
     open_ = {d.id: d for d in turn.dispatches if d.status == "unanswered"}
     if not open_:
         return
@@ -38,3 +40,19 @@ def settle_unproven(turn: Turn, runs: list[RunSpans], actions: ActionsByRun) -> 
             continue
         if not sender.went_on_after(dispatch.started, transfer=dispatch.kind == "transfer"):
             dispatch.status = "unknown"
+
+
+def _settle_last_calls(run: AgentRun) -> None:
+    """Set the status of a run's last calls to unknown if it answered after them.
+
+    The answer is on the span of the agent, and the request that got the results of the calls and
+    gave the answer is missing.
+    """
+    if run.status != "completed" or run.output is None:
+        return
+    for step in reversed(run.steps):
+        if type(step) is Said:
+            return
+        if type(step) is ToolCall and step.status == "unanswered" and step.dispatch is None:
+            step.status = "unknown"
+            step.unknown.append("result")

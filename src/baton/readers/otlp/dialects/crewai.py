@@ -10,15 +10,21 @@ import re
 from ast import literal_eval
 from typing import Any
 
-from baton.readers.otlp.messages import Message
+import msgspec
+
+from baton.readers.otlp.messages import Answer, Call, Message, last_of
 from baton.readers.otlp.readings import (
     AgentSpan,
+    MessageSpan,
+    ModelSpan,
     Node,
     PlainSpan,
     Reading,
     ToolSpan,
+    add_agent,
     as_plain,
     as_workflow,
+    node_of,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, text
@@ -33,12 +39,23 @@ _KICKOFF = ".kickoff"
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
 # CrewAI gives errors to the model as text and continues. The second one reports wrong arguments,
-# the third one that a coworker raised.
+# the third one that a coworker raised, the fourth one that a call is not carried out twice.
 _REFUSED = (
     "Error executing tool",
     "I encountered an error while trying to use the tool.",
     "Error executing task with agent '",
+    "I tried reusing the same input, I must stop using this action input.",
 )
+# With a model that cannot call functions, the calls are in the texts, and newer versions of the
+# instrumentation have no spans of tools. CrewAI itself finds them with expressions like these:
+# `Thought: I need a tool.\nAction: lookup_rate\nAction Input: {"currency": "NOK"}`.
+_ACTION = re.compile(r"Action\s*\d*\s*:\s*(.*?)\s*Action\s*\d*\s*Input\s*\d*\s*:\s*(.*)", re.DOTALL)
+_FINAL = "Final Answer:"
+# CrewAI adds the result of a call to the text of the model.
+_OBSERVED = re.compile(r"\n\s*Observation:\s?(.*)", re.DOTALL)
+_THOUGHT = re.compile(r"\s*(?:```\s*)?Thought:\s*")
+# How the instructions of an agent begin.
+_YOU = "You are "
 _ROLE = re.compile(r"\brole='([^']+)'")
 _ARGUMENTS = re.compile(r"\barguments=(\{.*\})$", re.DOTALL)
 
@@ -64,6 +81,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
     Each further attempt is below the one before, so they are processed from below.
     """
+    _read_texts(nodes)
     for node in reversed(nodes):
         says, outer = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME and node.span.name != _TASK:
@@ -115,10 +133,13 @@ def _ask(node: Node, says: AgentSpan) -> None:
 
 def _answer(node: Node, says: AgentSpan) -> None:
     """Read the answer from the result of the task, whose messages newer versions end before it."""
-    made = parsed(node.span.attributes.get("output.value"))
+    written = node.span.attributes.get("output.value")
+    made = parsed(written)
     if not isinstance(made, dict) or "description" not in made:
+        # Its events have the answer itself.
+        says.output = content(written) if isinstance(written, str) and made == written else None
         return
-    said = content(made.get("raw"))
+    said = says.output = content(made.get("raw"))
     if said is not None and all(m.role != "assistant" for m in says.spoken_messages()):
         says.spoken, says._spoken = (lambda: [Message(role="assistant", content=said)]), None
 
@@ -133,6 +154,146 @@ def _task(says: AgentSpan, span: Span) -> None:
     says.name = text(result.get("agent")) or (role.group(1) if role else None)
     says.input, says.output = content(result.get("description")), content(result.get("raw"))
     says.heard = says.spoken = None
+
+
+def _read_texts(nodes: list[Node]) -> None:
+    """Read the calls in the texts of models, and find the coworkers among those who asked."""
+    with_texts: list[Node] = []
+    for node in nodes:
+        if type(node.says) is ModelSpan and _read_calls(node.says):
+            with_texts.append(node)
+    agents = [node for node in nodes if type(node.says) is AgentSpan and node.says.name]
+    roles = {str(node.says.name) for node in agents if node.says.framework == _NAME}  # type: ignore[union-attr]
+    for node in nodes:
+        listed = parsed(node.span.attributes.get("crew_agents"))
+        for one in listed if isinstance(listed, list) else ():
+            role = text(one.get("role")) if isinstance(one, dict) else None
+            roles |= {role} if role else set()
+    for node in agents:
+        if node.says.framework == _NAME:
+            _split(node, str(node.says.name), roles)  # type: ignore[union-attr]
+    places: dict[int, list[Node]] = {}
+    for node in with_texts:
+        if node.parent is not None:
+            places.setdefault(id(node.parent), []).append(node)
+    for requests in places.values():
+        beside = requests[0].parent.children if requests[0].parent is not None else ()
+        if not any(type(child.says) is ToolSpan for child in beside):
+            _add_lost(requests)
+
+
+def _add_lost(requests: list[Node]) -> None:
+    """Add what a model said in requests whose spans are lost, from the next request.
+
+    A request repeats all texts so far, with a call in each.
+    """
+    known = 0
+    for node in requests:
+        says = node.says
+        if type(says) is not ModelSpan or node.parent is None:
+            continue
+        heard = [one for one in says.heard_messages() if one.role == "assistant" and one.calls]
+        lost = heard[known:]
+        if lost:
+            span = msgspec.structs.replace(
+                node.span,
+                span_id=f"{node.span.span_id}/lost",
+                attributes={},
+                ended=node.span.started,
+            )
+            at = next(n for n, child in enumerate(node.parent.children) if child is node)
+            added = node_of(span, MessageSpan(spoken=lost, _spoken=lost), node.parent)
+            node.parent.children.insert(at, added)
+        known = len(heard) + any(message.calls for message in says.spoken_messages())
+
+
+def _read_calls(says: ModelSpan) -> bool:
+    """Replace texts by the calls in them; false if there are none."""
+    spoken = says.spoken_messages()
+    if not any(_acts(message) for message in (*spoken, *says.heard_messages())):
+        return False
+    says.spoken = says._spoken = [_with_call(message) for message in spoken]
+    written = msgspec.structs.replace(says)
+    says.heard, says._heard = (lambda: _with_answers(written.read_heard())), None
+    return True
+
+
+def _acts(message: Message) -> bool:
+    said = message.content.text if message.content is not None else None
+    if said is None or message.role != "assistant" or message.calls:
+        return False
+    return _FINAL in said or _ACTION.search(said) is not None
+
+
+def _with_call(message: Message) -> Message:
+    """Return a text as a thought with a call, or with the answer after it."""
+    if not _acts(message):
+        return message
+    said = message.content.plain() if message.content is not None else ""
+    before, is_final, answer = said.partition(_FINAL)
+    action = _ACTION.search(before)
+    if action is not None:
+        before, is_final = before[: action.start()], ""
+        call = Call(name=action.group(1).strip('* "`'), arguments=_input(action.group(2)))
+    thought = _THOUGHT.sub("", before, count=1).strip() or None
+    if not is_final and action is not None:
+        return Message(role="assistant", thought=thought, calls=[call])
+    return Message(role="assistant", thought=thought, content=content(answer.strip(" \n`")))
+
+
+def _input(written: str) -> Any:
+    """Return the arguments of a call: an object, around which a model can write anything."""
+    given = _OBSERVED.sub("", written).strip(" \n`")
+    found = parsed(given[: given.rfind("}") + 1])
+    return found if isinstance(found, dict) else given
+
+
+def _with_answers(heard: list[Message]) -> list[Message]:
+    """Return messages with the results that CrewAI added to the texts of calls as answers."""
+    told: list[Message] = []
+    for message in heard:
+        told.append(_with_call(message))
+        said = message.content.text if message.content is not None else None
+        action = _ACTION.search(said) if said is not None and message.role == "assistant" else None
+        observed = _OBSERVED.search(said) if said is not None and action is not None else None
+        if action is not None and observed is not None:
+            result = observed.group(1).strip()
+            name = action.group(1).strip('* "`')
+            failed = result.startswith(_REFUSED)
+            answer = Answer(name=name, result=content(result), failed=failed)
+            told.append(Message(role="tool", answers=[answer]))
+    return told
+
+
+def _split(agent: Node, own: str, roles: set[str]) -> None:
+    """Put requests of coworkers, which are directly below an agent, below agents of their own.
+
+    If the call of a coworker has no span, only the instructions of the requests show that another
+    agent made them: "You are Hotel Scout. ..." inside the span of `Travel Lead`.
+    """
+    at_work: list[tuple[str, list[Node]]] = [(own, [])]
+    for child in list(agent.children):
+        role = _role(child.says, roles) if type(child.says) is ModelSpan else None
+        if role is not None and role not in (name for name, _ in at_work):
+            at_work.append((role, []))
+        while role is not None and at_work[-1][0] != role:
+            _leave(agent, at_work)
+        at_work[-1][1].append(child)
+    while len(at_work) > 1:
+        _leave(agent, at_work)
+
+
+def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> None:
+    role, done = at_work.pop()
+    at_work[-1][1].append(add_agent(agent, AgentSpan(name=role, framework=_NAME), done))
+
+
+def _role(says: ModelSpan, roles: set[str]) -> str | None:
+    """Return the agent that the instructions of a request are for."""
+    system = last_of(says.heard_messages(), "system")
+    told = system.plain() if system is not None else ""
+    named = [role for role in roles if told.startswith(f"{_YOU}{role}. ")]
+    return max(named, key=len, default=None)
 
 
 def _printed(given: Any) -> Any:
