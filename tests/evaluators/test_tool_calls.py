@@ -91,6 +91,18 @@ def test_an_expectation_of_no_calls_counts() -> None:
     assert score(trace(["a"]), case([]), mode="exact").status == "failed"
 
 
+@pytest.mark.parametrize("mode", ["in_order", "any_order", "partial", "recall"])
+def test_a_mode_that_allows_calls_where_none_are_expected_says_so(mode: str) -> None:
+    found = score(trace(["a"], ["b", "a"]), case(["a"], []), mode=mode)
+    hint = (
+        f"turn 2 expects no calls, and `b` was called: `{mode}` allows that, `mode: exact` or "
+        "`allow_extra: false` does not"
+    )
+    assert (found.status, found.details["fix"]) == ("passed", hint)
+    assert found.reason == f"{mode}: all 2 turns match; {hint}"
+    assert "allow_extra" not in score(trace([], ["a"]), case([], ["a"]), mode=mode).reason
+
+
 @pytest.mark.parametrize(
     ("turns", "value"), [(("ab", "a"), 1.0), (("ab", "b"), 0.5), (("", "b"), 0.0)]
 )

@@ -246,7 +246,8 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         describe(
             "`exact`: the same calls in the same order, no others. `in_order`, `any_order`: all "
             "expected calls. `partial` (in order), `recall`: the share of the expected calls. "
-            "`precision`: the share of the actual calls. `f1`: both. `single_tool`: `tool`."
+            "`precision`: the share of the actual calls. `f1`: both. `single_tool`: `tool`. "
+            "`tools: []` forbids calls only with `exact`, `precision`, `f1`, `allow_extra: false`."
         ),
     ] = "in_order"
     threshold: Annotated[
@@ -468,6 +469,12 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
                 f"`{agent}`, whose calls are not compared, called `{tool}`: set `agents: all`"
                 for tool, agent in beyond.items()
             )
+        allowed = next((turn for turn in turns if turn.made and not turn.wanted), None)
+        if not bad and allowed is not None and self.tool is None:
+            fix = (
+                f"turn {allowed.number} expects no calls, and `{allowed.made[0].name}` was called: "
+                f"`{self.mode}` allows that, `mode: exact` or `allow_extra: false` does not"
+            )
         details = CallDetails(turns=[turn_details(turn) for turn in turns], fix=fix)
         evidences = [evidence(turn) for turn in bad]
         if not bad and len(turns) > 1:
@@ -478,6 +485,8 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         else:
             more = f"; {len(bad)} of {len(turns)} turns differ" if len(turns) > 1 else ""
             reason = wrong(bad[0]) + more
+        if not bad and fix:
+            reason += f"; {fix}"
         return [self.scored(value, reason, details, evidences)]
 
 
