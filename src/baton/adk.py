@@ -22,7 +22,7 @@ from baton.providers.adk_orders import FORMAT, NAME, SWITCH, Order
 from baton.providers.adk_play import SessionKey, trouble_of
 from baton.providers.frameworks.adk_agents import Agents
 from baton.stand_ins import Play, play_of
-from baton.stand_ins.passing import passed
+from baton.stand_ins.serialized import passed
 
 __all__ = ["Plugin"]
 

@@ -17,7 +17,7 @@ from baton.datasets.stand_in_files import with_file
 from baton.evaluators.registry import evaluator_entry, own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.gate.rules import Gate, read_gate
 from baton.judges.settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, StandIns, nearest

@@ -24,7 +24,7 @@ from baton.datasets.writing import Head, Writer
 from baton.formats.adk import EvalCase, FunctionCall, Part, attachments, author_pair
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.explain import Path, path_text
-from baton.formats.spelling import normalise, prune, snake
+from baton.formats.key_case import normalise, prune, snake
 from baton.formats.yaml import dump_yaml
 from baton.model import AgentCard, Case, Dataset, InputError, Session
 from baton.model.option_names import option

@@ -26,7 +26,7 @@ from baton.formats.adk import (
 )
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.explain import Path
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import (
     Case,
     CaseRubric,

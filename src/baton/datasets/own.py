@@ -18,7 +18,7 @@ from baton.datasets.dispatch_cases import (
 from baton.datasets.stand_in_files import with_file
 from baton.datasets.writing import Blobs, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import (
     AnyOrder,
     Case,

@@ -11,7 +11,7 @@ import msgspec
 from baton.datasets.stand_in_files import chaos
 from baton.datasets.writing import Blobs, Writer, stated
 from baton.formats.document import Document, refuse_misspelt
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.formats.strands import ExpectedInteraction, StrandsCase
 from baton.model import (
     AgentCard,

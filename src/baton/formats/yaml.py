@@ -17,7 +17,7 @@ from baton.model.limits import FAULTS, YAML_ALIASED, YAML_DEPTH, YAML_NODES
 from baton.model.visible import visible
 
 from .explain import Path
-from .spelling import snake
+from .key_case import snake
 
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: type[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

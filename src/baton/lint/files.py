@@ -14,7 +14,7 @@ from baton.datasets.files import LazyCases
 from baton.evaluators.base import BaseEvaluator
 from baton.formats.document import Document
 from baton.formats.explain import Path
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, InputError
 from baton.runner.plan import PlannedEvaluator
 

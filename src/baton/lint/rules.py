@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from baton.evaluators.agent_chain import AgentChain
 from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
 from .adk_app import App

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from baton.model import Case, DispatchCase
-from baton.stand_ins.passing import Passed
+from baton.stand_ins.serialized import Passed
 
 NAME = "baton_play"
 """The function that is called, and that answers."""

@@ -21,7 +21,7 @@ from baton.providers.functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 from baton.stand_ins import Play
-from baton.stand_ins.passing import take
+from baton.stand_ins.serialized import take
 
 _NO_PLUGIN = (
     "the server has no plug-in of Baton, so that nothing was played: add "

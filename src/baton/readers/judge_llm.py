@@ -9,7 +9,7 @@ import msgspec
 
 from baton.formats.adk import EvalCase, Invocation
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import Source, Trace
 
 from .adk.reader import recorded_case

@@ -86,7 +86,7 @@ class Player:
         judge = plan.context.judge
         self._imagining: Callable[[], AbstractContextManager[None]] = nullcontext
         if judge is not None:
-            from .imagined import imagining_by  # not loaded if no model is called
+            from .llm_stand_ins import imagining_by  # not loaded if no model is called
 
             self._imagining = partial(imagining_by, judge)
 

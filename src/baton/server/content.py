@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model.redact import Redaction, tag
 from baton.readers.otlp import own
 

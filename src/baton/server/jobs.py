@@ -49,11 +49,11 @@ from baton.session.server_rows import EvaluationJob
 from baton.store import StoredEvaluation, mark_interrupted, read_evaluation, rows_of
 
 from . import queries
-from .apart import Apart
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
 from .schema import job
+from .separate_process import SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 from .uploads import file_name, write_upload
@@ -426,7 +426,7 @@ class Jobs:
             self._take_up()
         if self._running is None:
             self._running = self._begin()
-        elif self._running.apart.has_ended:
+        elif self._running.process.has_ended:
             ended, self._running = self._running, None
             self._end(ended, now)
             return True
@@ -436,18 +436,18 @@ class Jobs:
 
     def _look(self, one: _Running, now: float) -> None:
         """End evaluations that a user stopped."""
-        if not one.apart.is_stopped:
+        if not one.process.is_stopped:
             state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
             with self._store.read() as connection:
                 if connection.execute(state).scalar() == "running":
                     return
-        one.apart.stop(now)
+        one.process.stop(now)
 
     def stop(self) -> None:
         """End what runs; it is restarted with the next start."""
         if self._running is None:
             return
-        self._running.apart.end()
+        self._running.process.end()
         self._set(self._running, state="waiting")
         self._running = None
 
@@ -481,12 +481,12 @@ class Jobs:
         def task(folder: Path) -> _Task:
             return _Task(self._settings, row.project, row.id, place, folder, row.created)
 
-        return _Running(row.project, row.id, Apart(_evaluated, task, "the evaluation"))
+        return _Running(row.project, row.id, SeparateProcess(_evaluated, task, "the evaluation"))
 
     def _end(self, ended: _Running, now: float) -> None:
-        answer = ended.apart.answer()
+        answer = ended.process.answer()
         _note_interrupted(self._store, ended.project, ended.id)
-        if ended.apart.is_stopped:
+        if ended.process.is_stopped:
             return
         state = "failed" if "error" in answer else "done"
         self._set(ended, state=state, ended=now, **answer)
@@ -501,7 +501,7 @@ class Jobs:
 class _Running(NamedTuple):
     project: int
     id: int
-    apart: Apart
+    process: SeparateProcess
 
 
 class _Task(msgspec.Struct):

@@ -25,7 +25,6 @@ from baton.session.prepare import ScoreOptions
 from baton.session.server_rows import IssueRecord, IssueRow, IssueWork
 
 from .access import Caller
-from .apart import Apart
 from .collecting import stored_records
 from .database import EVERY_PROJECT
 from .issue_list import Progress, keep_progress, one_issue
@@ -34,6 +33,7 @@ from .issues import clean
 from .jobs import judge_named, usual_judge
 from .judging import spend, spent
 from .schema import conversation, dispatch, issue, issue_proof
+from .separate_process import SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 from .trials import BUDGET, judge_within
@@ -138,7 +138,7 @@ class _Running(NamedTuple):
     due: float
     begun: float
     until: float
-    apart: Apart
+    process: SeparateProcess
 
 
 class Proofs:
@@ -158,14 +158,14 @@ class Proofs:
         one = self._running
         if one is None:
             self._running = self._begin(now)
-        elif one.apart.has_ended:
+        elif one.process.has_ended:
             self._running = None
-            error = one.apart.answer().get("error")
+            error = one.process.answer().get("error")
             self._set(one, state="failed" if error else "done", error=error and clean(error))
             return True
         elif now > one.until:
             self._running = None
-            one.apart.end()
+            one.process.end()
             most = one.until - one.begun
             self._set(one, state="failed", error=f"it took more than {most / 60:g} minutes")
         elif one.due - now < _LEASE / 2:
@@ -176,7 +176,7 @@ class Proofs:
     def stop(self) -> None:
         """End what runs; it is restarted with the next start."""
         if self._running is not None:
-            self._running.apart.end()
+            self._running.process.end()
             self._set(self._running, state="waiting")
             self._running = None
 
@@ -209,10 +209,10 @@ class Proofs:
             return _Task(self._settings, row.project, row.key, row.agent, row.by)
 
         if row.task == "improve":
-            apart, most = Apart(_improved, task, "the search"), _MOST_OF_SEARCH
+            process, most = SeparateProcess(_improved, task, "the search"), _MOST_OF_SEARCH
         else:
-            apart, most = Apart(_proved, task, "the proof"), _MOST
-        return _Running(row.id, row.project, now + _LEASE, now, now + most, apart)
+            process, most = SeparateProcess(_proved, task, "the proof"), _MOST
+        return _Running(row.id, row.project, now + _LEASE, now, now + most, process)
 
     def _set(self, one: _Running, **values: Any) -> None:
         mine = (issue_proof.c.project == one.project, issue_proof.c.id == one.id)

@@ -22,11 +22,11 @@ from sqlalchemy.exc import DBAPIError
 from baton.model import InputError
 from baton.session.server_rows import Rescore
 
-from .apart import Apart
 from .database import EVERY_PROJECT, available
 from .judging import WAITING
 from .rescoring import Counts, RescoreRequest, run_rescore
 from .schema import judging, rescore
+from .separate_process import SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 
@@ -238,7 +238,7 @@ class _Running(NamedTuple):
     """A rescore in its process, and the lock to release at the end."""
 
     number: int
-    apart: Apart
+    process: SeparateProcess
     holding: ExitStack
 
 
@@ -258,11 +258,11 @@ class Rescores:
         """
         one = self._running
         if one is not None:
-            if not one.apart.has_ended:
+            if not one.process.has_ended:
                 return False
             self._running = None
             with one.holding:
-                answer = one.apart.answer()
+                answer = one.process.answer()
                 error = answer.get("error")
                 if answer.get("exit_code") == _WRONG:
                     _set(self._store, one.number, state="failed", error=error, ended=now)
@@ -288,8 +288,10 @@ class Rescores:
                 _set(self._store, row.id, state="failed", error=message, ended=now)
                 return True
             _set(self._store, row.id, state="running", attempts=row.attempts + 1)
-            apart = Apart(_rescore, lambda _: _Task(self._settings, row.id), "the rescore")
-            self._running = _Running(row.id, apart, holding.pop_all())
+            process = SeparateProcess(
+                _rescore, lambda _: _Task(self._settings, row.id), "the rescore"
+            )
+            self._running = _Running(row.id, process, holding.pop_all())
         return False
 
     def stop(self) -> None:
@@ -298,7 +300,7 @@ class Rescores:
         if one is None:
             return
         with one.holding:
-            one.apart.end()
+            one.process.end()
             begun = update(rescore).where(rescore.c.id == one.number, rescore.c.state == "running")
             with self._store.write() as connection:
                 waits = begun.values(state="waiting", attempts=0)

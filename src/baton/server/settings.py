@@ -19,7 +19,7 @@ from baton.config.judge import at_lines
 from baton.config.load import interpolate
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.judges.settings import JudgeSettings, refuse_written_keys
 from baton.judges.settings import read_settings as read_model
 from baton.model import InputError, Problem, suggestion

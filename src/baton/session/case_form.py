@@ -13,7 +13,7 @@ import msgspec
 from baton.datasets.evalset import user_content
 from baton.datasets.files import dialect_of_case
 from baton.formats.document import Document
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.formats.yaml import dump_yaml, load_yaml
 from baton.model import Content, InputError, Problem
 

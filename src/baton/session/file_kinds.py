@@ -11,7 +11,7 @@ from typing import Any, Literal
 from baton.config import Config, load_config
 from baton.datasets.files import starts_as_json
 from baton.formats.document import Document, read_bytes, without_comments
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model import InputError, Problem, nearest
 from baton.model.option_names import option
 from baton.readers.adk.wire import looks_like_sse

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from baton.formats.document import Document
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model import InputError, Problem, nearest, suggestion
 
 from .strands import rubric_type, strands_model

@@ -13,7 +13,7 @@ import msgspec
 
 from baton.config.trust import Trust
 from baton.formats.document import Document, read_bytes, without_comments
-from baton.formats.spelling import snake
+from baton.formats.key_case import snake
 from baton.model import InputError, Problem, suggestion
 from baton.runner.plan import DataSpec, EvaluatorSpec, make_plan
 

@@ -35,7 +35,7 @@ from baton.stand_ins import Decided, Play, Request, StandInError, current
 
 from .at_work import answered, answered_now, at_work, handed_on, receiver_of
 from .base import is_a
-from .made import gives, made_in
+from .tool_source import gives, made_in
 
 UNNAMED = ("LangGraph", "")
 """The default names of graphs that were not given a name."""

@@ -33,7 +33,7 @@ from baton.stand_ins.answers import Answer
 
 from .at_work import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
 from .base import is_a
-from .made import made_in
+from .tool_source import made_in
 
 _MARK = "__baton__"
 

@@ -19,7 +19,7 @@ from baton.formats.adk import (
     WireContent,
 )
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,

@@ -22,7 +22,7 @@ from baton.formats.adk import (
     author_pair,
     stated_agents,
 )
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,

@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.adk import Event, SessionInput, UsageMetadata, attachments
 from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.model import Content, Dropped, InputError, Usage
 from baton.model.trace import SESSION
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.formats.document import Document
+from baton.formats.key_case import ExtraKey
 from baton.formats.nesting import TOO_DEEP, decode_json, is_too_deep
-from baton.formats.spelling import ExtraKey
 from baton.formats.strands import Interaction, Report, Row, Session
 from baton.model import (
     SCHEMA_VERSION,

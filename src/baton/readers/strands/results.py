@@ -10,7 +10,7 @@ import msgspec
 
 from baton.formats.document import Document
 from baton.formats.explain import Path
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.formats.strands import MultiAgentResult, NodeResult, TokenUsage
 from baton.model import (
     SCHEMA_VERSION,

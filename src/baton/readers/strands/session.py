@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from baton.formats.document import Document
-from baton.formats.spelling import ExtraKey
+from baton.formats.key_case import ExtraKey
 from baton.formats.strands import Item, Session, Span, SpanTrace
 from baton.model import (
     SCHEMA_VERSION,

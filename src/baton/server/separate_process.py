@@ -25,7 +25,7 @@ _PATIENCE = 8.0
 _ANSWER = "answer.json"
 
 
-class Apart:
+class SeparateProcess:
     """A process that works in its own folder, and writes its answer there.
 
     Args:
