@@ -219,16 +219,12 @@ def limit_changed(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
 
 def keeps_to(before: str, lost: Fact, other: Fact) -> bool:
     """Return whether a number keeps the limit of another, which has ``before`` in front of it."""
-    sizes, others = _numbers(lost), _numbers(other)
+    sizes, others = lost.numbers, other.numbers
     if not sizes or not others:
         return True
     if max(others) < min(sizes):
         return _AT_MOST.search(before) is not None
     return _AT_LEAST.search(before) is not None or _FROM.search(before) is not None
-
-
-def _numbers(fact: Fact) -> list[float]:
-    return [float(key[2:]) for key in fact.keys if key.startswith("n:")]
 
 
 def _letters(value: Value) -> str:
@@ -396,13 +392,12 @@ def is_transposed(one: str, other: str) -> bool:
 
 def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | None:
     """Return the same number with another unit, if there is no other match: 74 lb for 74 kg."""
-    sizes = {key for key in fact.keys if key.startswith("u:")}
+    sizes = fact.unit_keys
     if not sizes or sizes & given.keys:
         return None
     kind = min(sizes).split(":")[1]
     for value in new:
-        other = {key for key in value.fact.keys if key.startswith("u:")}
-        if not other or not value.fact.keys & (fact.keys - sizes):
+        if not value.fact.unit_keys or not value.fact.keys & (fact.keys - sizes):
             continue
         # `m` can be metres or minutes.
         if value.kind == kind or {value.kind, kind} <= _CURRENCIES:

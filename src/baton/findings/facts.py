@@ -283,6 +283,26 @@ class Fact(NamedTuple):
         """How much it counts: numbers, identifiers and paths 3, anything else 1."""
         return HARD_WEIGHT if self.kind in HARD else 1
 
+    @property
+    def numbers(self) -> frozenset[float]:
+        """The numbers that it may be: 1204 and 1.204 for `1,204`."""
+        return frozenset(float(key[2:]) for key in self.keys if key.startswith("n:"))
+
+    @property
+    def unit_keys(self) -> frozenset[str]:
+        """Its keys with a unit: 5 kg, and not 5."""
+        return frozenset(key for key in self.keys if key.startswith("u:"))
+
+    @property
+    def precise_keys(self) -> frozenset[str]:
+        """Its keys as a number with a unit, as a time and as a date."""
+        return frozenset(key for key in self.keys if key.startswith(("u:", "t:", "d:")))
+
+    @property
+    def is_day(self) -> bool:
+        """Whether it may be a date."""
+        return any(key.startswith("d:") for key in self.keys)
+
 
 class Reading:
     """A text as read: its facts in order, without duplicates, and all its keys.
@@ -567,14 +587,14 @@ def _read(text: str) -> Reading:
         found.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
-        if fact.kind == "number" and not any(key.startswith("d:") for key in fact.keys):
+        if fact.kind == "number" and not fact.is_day:
             # Not part of a date: "the 15th" can be the day that another text names in full.
             keys.update(f"alone:{key}" for key in fact.keys if key.startswith("n:"))
         if fact.kind in ("path", "identifier"):
             keys |= _inside(fact.text)
         # "before 8" is carried by "before 08:00".
         keys.update(f"in:{key}" for key in hours_of(fact.keys))
-        if any(key.startswith("d:") for key in fact.keys):
+        if fact.is_day:
             keys |= date_numbers(fact.text)
         keys.update(f"w:{part}" for part in name_parts(fact.text))
     for match in _WORD.finditer(text):

@@ -724,7 +724,7 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
             continue
         if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
             return True
-    values = sorted({value for fact in case.facts for value in _values(fact)})[:60]
+    values = sorted({value for fact in case.facts for value in fact.numbers})[:60]
     # `noon` is not a fact, and can mean 13:00.
     told = {float(key[2:]) for key in read(*words).keys - case.had.keys if key.startswith("n:")}
     told.discard(1.0)
@@ -784,10 +784,6 @@ _SAYS_HOW = regex(
     r"\b(?:early|late|high|low|long|short|small|large|full|clear|similar|certain|likely|possible)\b",
     re.IGNORECASE,
 )
-
-
-def _values(fact: Fact) -> set[float]:
-    return {float(key[2:]) for key in fact.keys if key.startswith("n:")}
 
 
 # A timetable has so many times that any number is the hours between two of them.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,25 +37,25 @@ class Value(NamedTuple):
         If a unit has two meanings, the first one by name counts, so that every process agrees:
         pounds are money, not mass.
         """
-        units = [key.split(":")[1] for key in self.fact.keys if key.startswith("u:")]
+        units = [key.split(":")[1] for key in self.fact.unit_keys]
         if units:
             return min(units)
         if any(key.startswith("t:") for key in self.fact.keys):
             return "time"
-        if any(key.startswith("d:") for key in self.fact.keys):
+        if self.fact.is_day:
             return "date"
         return self.fact.kind
 
     @property
     def numbers(self) -> frozenset[float]:
         """The possible values."""
-        return frozenset(float(key[2:]) for key in self.fact.keys if key.startswith("n:"))
+        return self.fact.numbers
 
     @property
     def sizes(self) -> frozenset[float]:
         """The values in the base unit of its kind or, without a unit, the values themselves."""
-        sizes = {float(k.rsplit(":", 1)[1]) for k in self.fact.keys if k.startswith("u:")}
-        return frozenset(sizes) or self.numbers
+        sizes = frozenset(float(key.rsplit(":", 1)[1]) for key in self.fact.unit_keys)
+        return sizes or self.numbers
 
     @property
     def digits(self) -> str:
@@ -143,6 +143,23 @@ def decimal_places(value: Value) -> int:
     """Return how many digits follow the last mark of a number: 2 for 4,310.75, 3 for 4,310."""
     behind = re.search(r"[.,](\d+)\D*$", value.fact.text)
     return len(behind[1]) if behind is not None else 0
+
+
+def are_near(some: Iterable[float], others: Iterable[float], share: float) -> bool:
+    """Return whether a number differs from another by at most this share of the other."""
+    others = list(others)
+    return any(abs(a - b) <= share * abs(b) for a in some for b in others)
+
+
+def moments(keys: Iterable[str]) -> Iterator[float]:
+    """Yield times as minutes of the day, and dates as days of a year of 31-day months."""
+    for key in keys:
+        if key.startswith("t:"):
+            hour, minute = key[2:].split(":")
+            yield 60.0 * int(hour) + int(minute)
+        elif key.startswith("d:") and key.count("-") == 1:
+            month, day = key[2:].split("-")
+            yield 31.0 * int(month) + int(day)
 
 
 def days_of(value: Value) -> set[str]:

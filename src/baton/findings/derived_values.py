@@ -1,0 +1,294 @@
+"""Does a value follow from other values: rounded, shifted, a sum, a product, a share, a mean?
+
+A caller that works something out states values that no text has: "38 of 41 are fine" if 3 are not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate, combinations
+
+from .another_value import gives_roughly
+from .facts import rounded_keys
+from .known_values import MOST_VALUES, Known
+from .values import (
+    Value,
+    are_near,
+    decimal_places,
+    is_converted,
+    moments,
+    unit_size,
+    unit_text,
+    values_of,
+)
+
+# The minutes that times are rounded to, and the largest distance: "half past three" for 15:29.
+_QUARTER_HOUR = 15
+_MINUTES_ROUNDED = 4
+
+
+def is_rounded(value: Value, against: Known) -> bool:
+    """Return whether a value is a known one, rounded, or the result's in another unit."""
+    known_values = [*against.values, *against.others]
+    rounded = (rounded_keys(key) for other in known_values for key in other.fact.keys)
+    if any(keys & value.fact.keys for keys in rounded):
+        return True
+    if value.kind == "time":
+        told = [m for m in moments(value.fact.keys) if m % _QUARTER_HOUR == 0]
+        times = [m for v in known_values if v.kind == "time" for m in moments(v.fact.keys)]
+        return any(abs(a - b) <= _MINUTES_ROUNDED for a in told for b in times)
+    # "80 feet" are roughly 24.5 m.
+    return any(is_converted(value, other) for other in against.values)
+
+
+def is_sum(value: Value, against: Known) -> bool:
+    """Return whether a value is the sum or difference of two known ones: a balance."""
+    sizes = {size for v in (*against.values, *against.others) for size in v.sizes}
+    near = ((total, size) for total in value.sizes for size in sizes)
+    return any(round(abs(a - b), 6) in sizes or round(a + b, 6) in sizes for a, b in near)
+
+
+def is_rest(value: Value, other: Value) -> bool:
+    """Return whether a value is the rest of a total: 38 of 41 are fine if 3 are not."""
+    wholes = {n for v in values_of(other.sentence) for n in v.numbers}
+    wholes &= {n for v in values_of(value.sentence) for n in v.numbers}
+    return any(a + b in wholes for a in value.numbers for b in other.numbers)
+
+
+# The largest distance of a number with "about" from the computed value.
+_ROUGHLY = 0.02
+# The largest distance of any other number: results of divisions are rounded.
+_EXACTLY = 0.002
+# The largest distance of a share, which is mostly given in whole percents.
+_WHOLE_PERCENT = 0.006
+# Double, and the numbers of days, weeks, months and hours in one another.
+_TIMES = {float(n) for n in range(2, 32)} - {10.0}
+_CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
+_LARGE = 1000.0
+
+
+def follows(value: Value, mine: list[Value], against: Known) -> bool:
+    """Return whether a value follows from others: a sum, difference, product or share.
+
+    ``mine`` are all values of the text that has it.
+    """
+    if value.kind in ("time", "date"):
+        return _is_shifted(value, mine, against)
+    base = [*against.values, *against.others, *(v for v in mine if v is not value)]
+    if len(base) > 2 * MOST_VALUES:
+        return True
+    same = [size for v in base if v.kind == value.kind for size in v.sizes]
+    if value.kind != "number":
+        same += [n * unit_size(value) for n in _added(against)]
+    if _is_multiple(value, same) or _is_with_share(value, base) or _is_part(value, base):
+        return True
+    if value.kind == "share":
+        made = [*_combined(value, same, base), *_shares(same, base)]
+        return any(abs(a - b) <= _WHOLE_PERCENT for a in value.sizes for b in made)
+    if _is_total_or_mean(value, against):
+        return True
+    made = [*_combined(value, same, base), *_parts_of_rates(value, against)]
+    return are_near(value.sizes, made, _ROUGHLY if gives_roughly(value.clause) else _EXACTLY)
+
+
+# "35 EUR + fuel ~8": what a result adds has the unit of what it adds to.
+_ADDED = re.compile(
+    r"(?:\+|\bplus\b) ?(?:[^\W\d_]{1,20} ){0,2}(?:[~≈]|(?:ca?|approx|about|around)\b\.?)? ?"
+    r"(?P<number>\d[\d.,]{0,12})",
+    re.IGNORECASE,
+)
+
+
+def _added(against: Known) -> Iterator[float]:
+    """Yield the plain numbers of a result that it adds to something."""
+    added = {match["number"].rstrip(".,") for match in _ADDED.finditer(against.result)}
+    for value in against.values:
+        if value.kind == "number" and value.fact.text in added:
+            yield from value.numbers
+
+
+def _combined(value: Value, same: list[float], base: list[Value]) -> Iterator[float]:
+    """Yield products, quotients, differences and sums of two known numbers.
+
+    ``same`` are the sizes of values of the same kind.
+    """
+    counts = [n for v in base if v.kind == "number" for n in v.numbers if n != 1]
+    for size in same:
+        for by in (*counts, *_CONSTANTS):
+            yield size * by
+            if by:
+                yield size / by
+    # Small numbers are often sums of others by chance, but seldom the difference of large ones: 15
+    # rows too many, for 1,204,571 in place of 1,204,556.
+    small = _is_small_number(value)
+    taken = [size for size in same if size >= _LARGE] if small else same
+    yield from (abs(a - b) for a, b in combinations(taken, 2))
+    if not small:
+        yield from (a + b for a, b in combinations(same, 2))
+    if value.kind == "number":
+        numbers = (n for v in base for n in v.numbers if n != 1)
+        yield from (a * b for a, b in combinations(numbers, 2))
+    if value.kind == "duration":
+        times = (m for v in base if v.kind == "time" for m in moments(v.fact.keys))
+        yield from (60 * abs(a - b) for a, b in combinations(times, 2))
+
+
+def _is_small_number(value: Value) -> bool:
+    return value.kind == "number" and all(n < 100 for n in value.numbers)
+
+
+def _is_multiple(value: Value, same: list[float]) -> bool:
+    """Return whether an amount is a multiple of another one: 45 EUR are three nights at 15 EUR.
+
+    A factor of ten is more likely an extra zero.
+    """
+    if value.kind in ("number", "share", "identifier"):
+        return False
+    return any(max(a, b) / min(a, b) in _TIMES for a in value.sizes for b in same if a and b)
+
+
+def _is_part(value: Value, base: list[Value]) -> bool:
+    """Return whether a number is a share of another: 48 % of 214 people are 103.
+
+    18 % of 2,715 are "some 490".
+    """
+    if value.kind != "number":
+        return False
+    sizes = [n for v in base for n in v.numbers if n != 1]
+    parts = [a * b for a in sizes if a < 1 for b in sizes if b > 1]
+    off = _ROUGHLY if gives_roughly(value.clause) else 0.0
+    return any(abs(n - p) <= max(0.5, off * p) for n in value.numbers if n >= 10 for p in parts)
+
+
+def _shares(same: list[float], base: list[Value]) -> Iterator[float]:
+    """Yield the shares that values have in larger ones of their kind, and what completes shares."""
+    sizes = [(v.kind, size) for v in base for size in v.sizes]
+    yield from (a / b for kind, a in sizes for other, b in sizes if kind == other and b > a)
+    yield from (1 - a for a in same)
+
+
+# "13.5 g per 100 g", "0.38 EUR/km", "12 % of the turnover"
+_RATE = re.compile(r"\b(?:per|each|je|pro|par|por|à)\b|[/%]", re.IGNORECASE)
+
+
+def _parts_of_rates(value: Value, against: Known) -> Iterator[float]:
+    """Yield the products of the result's values and of amounts, if there are rates.
+
+    60 g of oats with 13.5 g of protein per 100 g have 8.1 g.
+    """
+    texts = (against.result, *(v.sentence for v in against.others))
+    if not any(_RATE.search(text) for text in texts):
+        return
+    rates = [size for v in against.values if v.kind == value.kind for size in v.sizes]
+    amounts = {n for v in against.others if v.kind != "identifier" for n in v.numbers if n}
+    for rate in rates:
+        for amount in amounts:
+            yield from (rate * amount / base for base in (1.0, 100.0, 1000.0))
+
+
+# "10.00 net" for 11.90 with 19 % VAT. Shares below 1 % are no taxes and discounts.
+_SMALLEST_SHARE = 0.01
+# More shares make other values by chance.
+_FEW_SHARES = 4
+# A rounded amount, such as 34,560 or 1,283.4.
+_ROUNDED_AMOUNT = 0.005
+# 10.00 and 7.95, but not 9.1 seconds.
+_OF_MONEY = 2
+
+
+def _is_with_share(value: Value, base: list[Value]) -> bool:
+    """Return whether an amount is another with a share added or taken off, or before that.
+
+    Net and gross prices, before and after a discount. In two steps only a share of the result:
+    34,560 GBP are 60 % of 48,000 GBP with 20 % VAT. Prices often lack their currency.
+    """
+    is_price = value.kind == "number" and decimal_places(value) == _OF_MONEY
+    if not (value.kind.isupper() or is_price):
+        return False
+    shares = {a for v in base if v.kind == "share" for a in v.sizes}
+    shares = {a for a in shares if _SMALLEST_SHARE <= a < 1}
+    if not shares or len(shares) > _FEW_SHARES:
+        return False
+    sizes = {size for v in base if v.kind in (value.kind, "number") for size in v.sizes}
+    steps = {step for a in shares for f in (1 + a, 1 - a) for step in (f, 1 / f)}
+    steps |= {(1 + a) * b for a in shares for b in shares if a != b}
+    half = _half_a_digit(value)
+    off = (
+        (abs(size * step - told), told) for told in value.sizes for size in sizes for step in steps
+    )
+    if gives_roughly(value.clause):
+        return any(apart <= _ROUGHLY * told for apart, told in off)
+    return any(apart <= _ROUNDED_AMOUNT * told and apart <= half for apart, told in off)
+
+
+def _half_a_digit(value: Value) -> float:
+    """Return half of the last digit that a value is written with, in the base unit of its kind."""
+    return 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
+
+
+# Of more values, each group would be too many.
+_FEW = 8
+
+
+def _is_total_or_mean(value: Value, against: Known) -> bool:
+    """Return whether a value is the sum or mean of some of the result's values of its kind.
+
+    As exactly as it is written, or roughly: "about 50 km" for 18.4, 22.1 and 9.7 km.
+    """
+    # Small numbers are often sums of others by chance.
+    if _is_small_number(value):
+        return False
+    half = _half_a_digit(value)
+    about = _ROUGHLY if gives_roughly(value.clause) else 0.0
+    alike = [v for v in against.values if v.kind == value.kind]
+    # "212 fail, 0 ok ... 151 fail, 0 ok": the sum of those with one unit.
+    by_unit: dict[str, list[float]] = {}
+    for other in alike:
+        by_unit.setdefault(unit_text(other), []).extend(other.sizes)
+    sizes = [size for v in alike for size in v.sizes]
+    return any(
+        abs(size - made) <= max(half, about * abs(made))
+        for group in (sizes, *by_unit.values())
+        for made in _totals_and_means(group)
+        for size in value.sizes
+    )
+
+
+def _totals_and_means(sizes: list[float]) -> Iterator[float]:
+    """Yield sums and means of values: of each group of a few, else of all that are in a row."""
+    count = len(sizes)
+    if count <= _FEW:
+        groups = (
+            [size for place, size in enumerate(sizes) if chosen >> place & 1]
+            for chosen in range(1, 1 << count)
+        )
+        sums = [(sum(group), len(group)) for group in groups]
+    else:
+        running = [0.0, *accumulate(sizes)]
+        sums = [
+            (running[end] - running[start], end - start)
+            for start in range(count)
+            for end in range(start + 1, count + 1)
+        ]
+    for total, number in sums:
+        if number > 1:
+            yield total
+            yield total / number
+
+
+def _is_shifted(value: Value, mine: list[Value], against: Known) -> bool:
+    """Return whether a time or date is a known one plus or minus a known number.
+
+    With frost until 12 May, sowing starts on 13 May.
+    """
+    near = [*against.values, *against.others, *mine]
+    spans = {n for other in near for n in other.numbers}
+    prefix, by = ("t:", 60) if value.kind == "time" else ("d:", 7)
+    known_keys = [key for key in against.said.keys if key.startswith(prefix)]
+    for moment in moments(value.fact.keys):
+        for other in moments(known_keys):
+            apart = abs(moment - other)
+            if apart in spans or apart / by in spans or (value.kind == "date" and apart == 1):
+                return True
+    return False
