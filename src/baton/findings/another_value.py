@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
+from .patterns import regex
 from .values import Value
 
 # Words that show that a clause means another value on purpose: "normal is 12 to 16", "Last year it
 # was 12.1", "I suggest 60 s", "3 EUR are left". All of these words count only if the result does
 # not contain them.
-_OTHERWISE = re.compile(
+_OTHERWISE = regex(
     r"""\b(?:normal\w*|usual\w*|typical\w*|average|last|previous\w*|earlier|former\w*|another|others?
         |would|should|could|might|suggest\w*|recommend\w*|propos\w*|advis\w*|want\w*|need\w*|instead
         |left|remain\w*|rest|free|total|together|altogether|sum|difference|combined|more|less|larger
@@ -23,7 +24,7 @@ _OTHERWISE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # A value computed from many values can have the digits of one of them.
-_WORKED_OUT = re.compile(
+_WORKED_OUT = regex(
     r"""\b(?:average|mean|median|total|sum|difference|each|together|altogether|in\ all|per\ \w+
         |durchschnitt\w*|insgesamt|zusammen|en\ moyenne|en\ tout|de\ media|en\ total
         |without|excluding|excl\.?|ohne|sans|sin)\b""",
@@ -31,13 +32,13 @@ _WORKED_OUT = re.compile(
 )
 # Those of these words that certainly point to another date. "Before" does not: "come before 3
 # June".
-_ANOTHER = re.compile(
+_ANOTHER = regex(
     r"""\b(?:normal\w*|usual\w*|last|next|previous\w*|earlier|later|former\w*|another|others?|again
         |suggest\w*|recommend\w*|propos\w*|instead|if|until|reminder|remind\w*|already)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # A caller that changed something states the new value: "The timeout is now 60".
-_CHANGES = re.compile(
+_CHANGES = regex(
     r"\b(?:set|sets|changed?|raised?|lower(?:ed)?|updated?|increased?|reduced?|now|new|switched|moved|"
     r"replaced?|edited|bumped|geändert|gesetzt)\b",
     re.IGNORECASE,
@@ -72,13 +73,13 @@ def _added(words: re.Pattern[str], clause: str, result: str) -> set[str]:
 
 # "Your 1,845 is ten dollars under the median", "1,845 is right at the median": a value that is
 # compared with the result's value is another value. So is a value that belongs to a person.
-_OF_SOMEBODY = re.compile(
+_OF_SOMEBODY = regex(
     r"""\b(?:your|my|our|their|his|her|ihr(?:e[nmrs]?)?|dein(?:e[nmrs]?)?|unser(?:e[nmrs]?)?|votre
         |vos|nos|mon|mes|su|sus|tu|tus|mis?)\s(?:(?:own|current|old|new|planned)\s)?
         (?:[€$£]|EUR\ |USD\ |GBP\ )?\s?$""",
     re.VERBOSE | re.IGNORECASE,
 )
-_SET_APART = re.compile(
+_SET_APART = regex(
     r"""^\D{0,40}?\b(?:is|are|was|were|would\ be|comes?|lies?|stands?)\b[^.;!?]{0,40}?
         \b(?:(?:less|more|fewer|cheaper|dearer|higher|lower|larger|smaller|shorter|longer|earlier
             |later|faster|slower|better|worse)\ than
@@ -98,8 +99,8 @@ def is_set_apart(value: Value) -> bool:
 
 
 # "€590 + 25 = €615"
-_EQUALS = re.compile(r"[=≈]\s?[€$£]?\s?\Z")
-_OPERATION = re.compile(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
+_EQUALS = regex(r"[=≈]\s?[€$£]?\s?\Z")
+_OPERATION = regex(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
 
 
 def is_calculated(value: Value) -> bool:
@@ -110,23 +111,23 @@ def is_calculated(value: Value) -> bool:
 
 
 # "Be at pier 4 at 14:15" for the ferry of 14:30.
-_COMING = re.compile(
+_COMING = regex(
     r"\b(?:be (?:at|there|ready|in|on)|come|arrive|get (?:to|there)|meet|show up|check in|"
     r"leave (?:home|here|the)|set off|go to|wake|start from)\b",
     re.IGNORECASE,
 )
 # "About 490", and "over 480": nearly the number, or on one side of it.
-_ABOUT = re.compile(
+_ABOUT = regex(
     r"\b(?:nearly|almost|about|roughly|around|approx\w*|circa|over|above|under|below|some|up to|"
     r"a little|just|(?:more|less|fewer) than|at (?:least|most)|gut|knapp|etwa|rund|fast)\b",
     re.IGNORECASE,
 )
 # "For 30 kg Icepost is out" is about the user's parcel, not about the limit of 20 kg.
-_SUPPOSES = re.compile(
+_SUPPOSES = regex(
     r"(?<!\W)\W*(?:for|if|with|above|over|under|beyond|für|bei|pour)\b", re.IGNORECASE
 )
 # "You arrive at 6 pm", "we remind you at 9:15", "I'd rather go on 3 June": another moment.
-_ANOTHER_MOMENT = re.compile(
+_ANOTHER_MOMENT = regex(
     r"""\b(?:remind\w*|earlier|later|last|next|previous\w*|former\w*|usual\w*|normal\w*|before|after
         |suggest\w*|recommend\w*|propos\w*|instead|again|rather|would|could|should|might|plan\w*
         |you\ (?:arrive|come|leave|land|start|get)|vor|nach|eher|früher|später|avant|après|antes

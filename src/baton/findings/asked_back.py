@@ -14,7 +14,7 @@ from .empty_answers import asks_for_choice
 from .facts import HARD, Fact, Reading, read
 from .patterns import regex
 from .values import Value, unit_text, values_of
-from .words import COMMON, clauses, sentences
+from .words import COMMON, NO_LABELS, clause_with, sentences
 
 # A receiver that asks back says little else.
 _LONGEST = 1000
@@ -148,8 +148,7 @@ def _is_of(question: str, asked: Reading, given: Reading) -> bool:
 def _is_asked(value: Value, question: str, sentence: str) -> bool:
     """Return whether a question asks for a value: by its label, by what it counts, by its kind."""
     words = _words(question)
-    clause = next((c for c in clauses(sentence) if value.fact.text in c), sentence)
-    before, _, _ = clause.partition(value.fact.text)
+    before, _, _ = clause_with(value.fact.text, sentence).partition(value.fact.text)
     label = re.search(r"([^\W\d_]{3,})(?:\s(?:no|nr|number|code|is|ist))?\W{0,3}$", before)
     named = label is not None and label[1].casefold() not in COMMON | _GENERIC
     if named and label is not None and _is_form_of(label[1].casefold(), words):
@@ -177,3 +176,37 @@ def _alike(one: str, other: str) -> bool:
 
 
 _ENDING = 2
+
+
+# "Which order is it?", "Could you send me the order number?", "Please provide the order."
+_ASKS_FOR = (
+    r"(?:\b(?:which|what|welche\w*|quel(?:le)?|cuál)\b(?=[^.!\n]{{0,80}}\?)"
+    r"|\b(?:please|kindly|bitte|(?:could|can|would) you) (?:\w+ )?"
+    r"(?:provide|share|send|give|tell|specify|confirm)(?: (?:me|us))?"
+    r"|\b(?:[Ii]|[Ww]e) (?:still )?(?:need|require|lack|have no)"
+    r"|\b(?:missing|brauche|benötige|fehlt|manque|necesito|falta)"
+    r"|\bwithout(?=[^.!?\n]{{0,40}} (?:number|code|id)\b))"
+    r"\s(?:is\s|are\s|ist\s|est\s|es\s)?(?:(?:the|your|their|an?|any|die|das|der|den|le|la|el|l['’])\s?){{0,2}}"
+    r"(?:[\w'’]{{1,20}}\s){{0,2}}{label}"
+)
+
+
+def asks_for(fact: Fact, sentence: str, reply: str) -> bool:
+    """Return whether a reply asks for the thing that a fact of a sentence identifies: order 88.
+
+    What a receiver asks for, it needed and did not get.
+    """
+    if fact.kind not in ("number", "identifier"):
+        return False
+    match = re.search(
+        rf"([^\W\d_]{{4,40}})(?:[ ](?:no\.?|number|nr\.?|code|id|is|ist)){{0,2}}[ :#]{{1,2}}"
+        rf"{re.escape(fact.text)}(?!\w)",
+        sentence,
+        re.IGNORECASE,
+    )
+    if match is None or match[1].casefold() in NO_LABELS:
+        return False
+    asks = _ASKS_FOR.format(label=re.escape(match[1]))
+    # "I have two lists. Which list should I use?" asks for a choice of its own.
+    text = " ".join(part for part in sentences(reply[:_LONGEST]) if not offers(part))
+    return re.search(asks, text, re.IGNORECASE) is not None

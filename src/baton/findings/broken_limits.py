@@ -13,35 +13,36 @@ from baton.model import ToolCall
 
 from .finding import changes_something
 from .known_values import Known
+from .patterns import regex
 from .values import Value, are_near, is_slip, moments, values_of
 
 # --- Bounds
 
 # "Eleven samples are below 100 mg/kg" is true of a value of 0.4 mg/kg.
-_BELOW = re.compile(
+_BELOW = regex(
     r"(?:\b(?:under|below|up to|at most|(?:less|fewer|lower|smaller) than|(?:no|not) more than"
     r"|maximum(?: of)?|(?:no|not) later than|at the latest|unter|höchstens|maximal|spätestens"
     r"|(?:kleiner|weniger) als)|[<≤])\s*[€$£]?$",
     re.IGNORECASE,
 )
-_ABOVE = re.compile(
+_ABOVE = regex(
     r"(?:\b(?:over|above|beyond|exceed|at least|(?:more|greater|higher|larger) than"
     r"|(?:no|not) (?:less|earlier) than|minimum(?: of)?|not before|über|mindestens|frühestens"
     r"|(?:größer|mehr) als)|[>≥])\s*[€$£]?$",
     re.IGNORECASE,
 )
 # "About 900 EUR" can be 890 EUR.
-_APPROXIMATE = re.compile(
+_APPROXIMATE = regex(
     r"(?:\b(?:nearly|almost|about|roughly|around|approx\w*\.?|circa|ca\.|some|etwa|rund|knapp|gut|fast"
     r"|environ|unos)|~)\s*[€$£]?$",
     re.IGNORECASE,
 )
-_DENIED = re.compile(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
+_DENIED = regex(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
 # "Do not raise pool_size", "must not exceed": the value is a limit in one direction.
-_RISES = re.compile(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)
-_FALLS = re.compile(r"\b(?:lower|reduc|decreas|drop|fall|go under|senk)", re.IGNORECASE)
+_RISES = regex(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)
+_FALLS = regex(r"\b(?:lower|reduc|decreas|drop|fall|go under|senk)", re.IGNORECASE)
 # These are limits themselves: the "no" in "no more than 5" reverses nothing.
-_WHOLE_LIMIT = re.compile(
+_WHOLE_LIMIT = regex(
     r"\b(?:at (?:most|least)|(?:no|not) (?:more|less|later|earlier) than)\s*$", re.IGNORECASE
 )
 
@@ -94,9 +95,9 @@ def _before(text: str, value: Value) -> str:
 
 
 # "Open from 11 to 5" for 11 to 17, and "decide before 2029" for the end of 2028.
-_HOUR_TO = re.compile(r"\b\d{1,2}\s?(?:to|until|till|bis|à|a|-|–)\s?$", re.IGNORECASE)
-_BEFORE_YEAR = re.compile(r"\b(?:before|vor|avant|antes de)\s?$", re.IGNORECASE)
-_END_OF_YEAR = re.compile(r"\b(?:end of|until|by|ende|bis|fin|finales de|hasta)\s?$", re.IGNORECASE)
+_HOUR_TO = regex(r"\b\d{1,2}\s?(?:to|until|till|bis|à|a|-|–)\s?$", re.IGNORECASE)
+_BEFORE_YEAR = regex(r"\b(?:before|vor|avant|antes de)\s?$", re.IGNORECASE)
+_END_OF_YEAR = regex(r"\b(?:end of|until|by|ende|bis|fin|finales de|hasta)\s?$", re.IGNORECASE)
 
 
 def is_same_end(value: Value, other: Value) -> bool:
@@ -118,7 +119,7 @@ def is_same_end(value: Value, other: Value) -> bool:
 _SETTING = r"\w*_\w+|[A-Z]{3,}|[a-z]+[A-Z]\w*"
 # Something that may not be changed according to a result: "MAX_ATTEMPTS must stay 3", "keep
 # MAX_ATTEMPTS at 3". "Keep an eye on pool_size: it is 12" forbids nothing.
-_STAYS = re.compile(
+_STAYS = regex(
     r"\b(?:(?:must|should|has to|have to|needs to) (?:stay|remain)|(?:must|may|can|should) not be"
     r"|unchanged|fixed (?:at|to)|(?:keep|leave) (?:\S+ ){1,3}(?:at|as)\b|muss (?:\S+ ){1,3}bleiben"
     r"|(?:do not|don't|never|must not|may not|darf nicht) (?:\S+ ){0,2}"
@@ -202,18 +203,18 @@ def _settings(arguments: Any) -> Iterator[tuple[str, float]]:
 
 
 # "I have set the retention to 60 days" reports a change; it is no question or proposal.
-_HAS_CHANGED = re.compile(
+_HAS_CHANGED = regex(
     r"\b(?:set|changed|raised|lowered|updated|increased|reduced|switched|moved|extended|shortened|cut)\b"
     r"[^.;?!]{0,80}\bto\b",
     re.IGNORECASE,
 )
-_MUST_STAY = re.compile(
+_MUST_STAY = regex(
     r"\b(?:must (?:stay|remain)|(?:must|may|can|should) not be (?:changed|raised|lowered|reduced"
     r"|increased|touched|altered|extended)|has to (?:stay|remain)|do(?: not|n't) (?:change|touch)"
     r"|fixed at)\b",
     re.IGNORECASE,
 )
-_NOT_DONE = re.compile(
+_NOT_DONE = regex(
     r"\b(?:whether|if|ask\w*|not|n't|would|could|can|may|should|approv\w*|agreed?|consent\w*"
     r"|permission|shall)\b|\?",
     re.IGNORECASE,

@@ -11,9 +11,26 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
+from .changed_values import is_transposed, keeps_to
+from .facts import HARD, read
+from .lost_limits import excludes, names_caller
+from .only_gaps import bounds_number, tells_story
 from .patterns import regex
+from .quantities import in_digits
 from .replaced_words import may_be_inside, may_be_same_name
-from .words import COMMON, MONTHS
+from .restated_values import has_value_derived_from
+from .sent_context import Sent
+from .words import (
+    COMMON,
+    MONTHS,
+    asides,
+    excuses,
+    forbids,
+    is_callers,
+    is_courtesy,
+    is_deadline,
+    sentences,
+)
 
 _WORD = regex(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
 # Longer texts are not compared word by word, as that takes time quadratic in their length.
@@ -29,7 +46,34 @@ _NEAR = 40
 _SENTENCE_ENDS = regex(r"(?:^|[.!?;\n])\s*$")
 
 
-class Gap(NamedTuple):
+# "Close valve V-204" for "do NOT close valve V-204".
+_NEGATION = regex(r"(?:please )?(?:do not|don['’]t|never|must not|not|nicht|nie)", re.IGNORECASE)
+_QUOTED = 60
+
+
+def cut_from_copy(sent: Sent) -> list[str]:
+    """Return limits that a prompt leaves out, or in which it replaces a name, month or number.
+
+    This only applies to a prompt that copies the request word for word.
+    """
+    if not sent.undivided or sent.dispatch.context or sent.is_json or sent.only_asks:
+        return []
+    found = []
+    for gap in _gaps(in_digits(sent.request.text), in_digits(sent.prompt)):
+        if _is_renamed(gap):
+            if not any(sent.comes_up(fact) for fact in read(gap.text).facts):
+                found.append(gap.text)
+        elif gap.is_cut and _NEGATION.fullmatch(gap.text) is not None:
+            at = sent.request.text.find(gap.text)
+            found.append(sent.request.text[max(0, at) :][:_QUOTED])
+        elif gap.is_cut:
+            found += _needed_of(gap, sent)
+        elif _is_number_changed(gap, sent):
+            found.append(f"{gap.before} {gap.text}")
+    return found
+
+
+class _Gap(NamedTuple):
     """A part of a request that is not in its copy, and what the copy has in its place.
 
     ``whole``: it is one or more full sentences, not part of one. ``before`` is the request's text
@@ -49,7 +93,7 @@ class Gap(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def gaps(request: str, prompt: str) -> tuple[Gap, ...]:
+def _gaps(request: str, prompt: str) -> tuple[_Gap, ...]:
     """Return what a prompt leaves out or replaces, or nothing if it does not copy the request."""
     mine, theirs = list(_WORD.finditer(request)), list(_WORD.finditer(prompt))
     if not 0 < len(mine) <= _MOST_WORDS or not 0 < len(theirs) <= _MOST_WORDS:
@@ -75,7 +119,7 @@ def gaps(request: str, prompt: str) -> tuple[Gap, ...]:
         near = request[:start].rstrip()[-_NEAR:]
         # Do not start in the middle of a word.
         near = near if len(near) < _NEAR else near.partition(" ")[2]
-        found.append(Gap(request[start:end], instead, whole, near, rest))
+        found.append(_Gap(request[start:end], instead, whole, near, rest))
     return tuple(found)
 
 
@@ -86,7 +130,7 @@ def _ends_there(rest: str) -> bool:
 _FILE = regex(r"(?<![\w/-])[\w/-]{1,120}\.([a-z]\w{1,7})")
 
 
-def renamed(gap: Gap) -> bool:
+def _is_renamed(gap: _Gap) -> bool:
     """Return whether another name, file or month replaces this one: Polish for German."""
     mine, other = _WORD.findall(gap.text), _WORD.findall(gap.instead)
     if len(mine) != 1 or len(other) != 1:
@@ -118,7 +162,7 @@ def renamed(gap: Gap) -> bool:
 _NUMBER = regex(r"\d+(?:[.,]\d+)*")
 
 
-def numbers_of(gap: Gap) -> tuple[str, str] | None:
+def _numbers_of(gap: _Gap) -> tuple[str, str] | None:
     """Return the number of a request, and the number that replaces it in a copy."""
     mine, other = _WORD.findall(gap.text), _WORD.findall(gap.instead)
     if len(mine) != 1 or len(other) != 1:
@@ -129,3 +173,149 @@ def numbers_of(gap: Gap) -> tuple[str, str] | None:
     old, new = (re.sub(r"\D", "", each[0]).strip("0") for each in (mine, other))
     share = mine[0].startswith("0") or other[0].startswith("0")
     return None if share and old == new else (mine[0], other[0])
+
+
+def _is_number_changed(gap: _Gap, sent: Sent) -> bool:
+    """Return whether another number stands in a copy, which does not keep to the one before."""
+    numbers = _numbers_of(gap)
+    if numbers is None:
+        return False
+    (old,), (new,) = read(numbers[0]).facts or (None,), read(numbers[1]).facts or (None,)
+    if old is None or new is None or old.keys & new.keys:
+        return False
+    # "At most 42 characters" is kept by 40, but nobody means 24.
+    if is_transposed(*(re.sub(r"\D", "", number) for number in numbers)):
+        return not sent.elsewhere.holds(old)
+    if has_value_derived_from(old, sent):
+        return False
+    return not keeps_to(gap.before, old, new) and not sent.elsewhere.holds(old)
+
+
+def _needed_of(gap: _Gap, sent: Sent) -> list[str]:
+    """Return the parts of a gap that the work needs: limits, an item of a list, a setting."""
+    parts = sentences(gap.text) if gap.whole else [gap.text]
+    limits = [part for part in parts if _is_limit_cut(part, sent, gap)]
+    if limits:
+        return limits
+    return [gap.text] if _is_item_cut(gap, sent) or _is_setting_cut(gap, sent) else []
+
+
+# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
+_ONLY_LIMITS = regex(
+    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+        |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
+        |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
+        |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words that limit the work, for a text that is otherwise copied. `forbids` is for any other text.
+_LIMITS_WORK = regex(
+    r"\b(?:no|none|nobody|nothing|not|disregard|kein\w*|niemand|nichts|aucun\w*|rien|nadie"
+    r"|ningun\w*)\b",
+    re.IGNORECASE,
+)
+# "To the gift card, not to the credit card": a copy with the gift card is complete. "Not before",
+# "not more" and "not in Bairro Alto" say something else.
+_CONTRAST = regex(
+    r"""(?<!\W)\W{0,4}(?:and\ |but\ |und\ |et\ |y\ )?
+        (?:(?:not|nicht|pas|no(?=\ (?:el|la|los|las)\b))
+            (?!\ (?:before|after|until|more|less|later|earlier|longer|only|even|yet|any|one|vor|nach
+                |mehr|länger|avant|plus|antes|más)\b)
+        |instead\ of|rather\ than|statt|anstatt|en\ vez\ del?|au\ lieu\ d[eu])
+        \ (?P<place>(?:to|for|as|on|in|at|via|by|from|with|near|auf|an|für|bei|mit|zu|im|am|à|dans
+            |en|chez|avec|con)\b)?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _is_limit_cut(text: str, sent: Sent, gap: _Gap) -> bool:
+    """Return whether a part of a gap limits the work, and no other text has it."""
+    if _is_contrast(text, gap) or is_callers(text) or is_courtesy(text) or asides(text):
+        return False
+    if names_caller(text) or not _limits_work(text):
+        return False
+    if gap.whole and _ONLY_LIMITS.match(text) is None:
+        return False
+    if _has_deadline(text):
+        return False
+    # "No meat" can be expressed as "vegetarian".
+    if sent.has_own_words:
+        return False
+    # "50 to 55 % humidity", which the prompt also copies, does not carry "at most 50 lux".
+    facts = read(text).without(read(gap.rest))
+    return bool(facts) and not any(sent.comes_up(fact) for fact in facts)
+
+
+def _limits_work(text: str) -> bool:
+    if bounds_number(text) and re.search(r"\d", text):
+        return True
+    return forbids(text) or _LIMITS_WORK.search(text) is not None or excludes(text)
+
+
+def _has_deadline(text: str) -> bool:
+    return any(is_deadline(fact.text, text) for fact in read(text).facts)
+
+
+def _is_contrast(text: str, gap: _Gap) -> bool:
+    """Return whether a cut only names what is not meant, next to what is meant."""
+    if gap.whole or not gap.before.rstrip().endswith(","):
+        return False
+    match = _CONTRAST.match(text)
+    if match is None:
+        return False
+    place = match["place"]
+    clause = re.split(r"[.;:!?]", gap.before)[-1].casefold()
+    return place is None or f" {place.casefold()} " in f" {clause}"
+
+
+# The most words of an item: "and 4 vegetarian meals without nuts".
+_ITEM = 6
+
+
+def _is_item_cut(gap: _Gap, sent: Sent) -> bool:
+    """Return whether a copy lacks one item of a list: `1,400 jobs`, `and nextCycle()`.
+
+    An item that starts with a verb can be a task of its own.
+    """
+    at = sent.request.text.find(gap.text)
+    if at <= 0 or gap.whole or sent.has_own_words:
+        return False
+    before = sent.request.text[:at].rstrip()[-1:]
+    after = sent.request.text[at + len(gap.text) :].lstrip(" ()\"'")
+    starts = re.match(r"(?:and|und|et|y)\s(?=[^\W\d_]*[A-Z])|(?:and |und |et |y )?\d", gap.text)
+    ends = after[:1] in (",", ";", ".", ":", "") or re.match(r"(?:and|und|et|y)\s", after)
+    listed = before in (",", ";") or gap.text[:1].isalpha()
+    if starts is None or not ends or not listed or len(gap.text.split()) > _ITEM:
+        return False
+    return _is_setting(gap.text, sent, gap)
+
+
+# "The date of valuation is 31 December 2023", "MSRV is 1.74": neither a story nor a task.
+_SETTING = regex(
+    r"^(?:The [a-z]|[A-Z])[\w-]*(?: (?:of|for) (?:the )?[\w-]+| [\w-]+)? (?:is|=) (?:\S+ ?){1,4}$"
+)
+_OF_CALLER = regex(
+    r"\b(?:deadline|due|contact|phone|number|extension|call\w*|reach\w*|boss|budget|invoice|bill|cost"
+    r"|total|price|paid|today|reference|deliver\w*|birthday|name|address|mail|urgent|important)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_setting_cut(gap: _Gap, sent: Sent) -> bool:
+    """Return whether a copy lacks a sentence that only sets a value for the work."""
+    if not gap.whole or _SETTING.match(gap.text) is None or sent.has_own_words:
+        return False
+    return _OF_CALLER.search(gap.text) is None and _is_setting(gap.text, sent, gap)
+
+
+def _is_setting(text: str, sent: Sent, gap: _Gap) -> bool:
+    """Return whether a text sets a value or a name for the work, and no other text has it."""
+    if is_callers(text) or is_courtesy(text) or asides(text) or excuses(text) or "@" in text:
+        return False
+    if tells_story(text) or _has_deadline(text):
+        return False
+    facts = read(text).without(read(gap.rest))
+    names = re.search(r"\b[A-Z]", text) is not None
+    if not names and not any(fact.kind in HARD for fact in facts):
+        return False
+    return not any(sent.comes_up(fact) for fact in facts)

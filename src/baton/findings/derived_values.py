@@ -12,6 +12,7 @@ from itertools import accumulate, combinations
 from .another_value import gives_roughly
 from .facts import rounded_keys
 from .known_values import MOST_VALUES, Known
+from .patterns import regex
 from .values import (
     Value,
     are_near,
@@ -93,7 +94,7 @@ def follows(value: Value, mine: list[Value], against: Known) -> bool:
 
 
 # "35 EUR + fuel ~8": what a result adds has the unit of what it adds to.
-_ADDED = re.compile(
+_ADDED = regex(
     r"(?:\+|\bplus\b) ?(?:[^\W\d_]{1,20} ){0,2}(?:[~≈]|(?:ca?|approx|about|around)\b\.?)? ?"
     r"(?P<number>\d[\d.,]{0,12})",
     re.IGNORECASE,
@@ -169,7 +170,7 @@ def _shares(same: list[float], base: list[Value]) -> Iterator[float]:
 
 
 # "13.5 g per 100 g", "0.38 EUR/km", "12 % of the turnover"
-_RATE = re.compile(r"\b(?:per|each|je|pro|par|por|à)\b|[/%]", re.IGNORECASE)
+_RATE = regex(r"\b(?:per|each|je|pro|par|por|à)\b|[/%]", re.IGNORECASE)
 
 
 def _parts_of_rates(value: Value, against: Known) -> Iterator[float]:

@@ -23,6 +23,7 @@ from .changed_values import is_transposed
 from .derived_values import follows, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import Known, Told
+from .patterns import regex
 from .quantities import measure_key
 from .values import (
     Value,
@@ -200,7 +201,7 @@ def _moments_in(values: list[Value], value: Value) -> int:
 
 _NEW_WORDS_OF_LABELLED = 1
 # "In the pilot, p was 0.04": a clause begins with what it is about.
-_ELSEWHERE = re.compile(
+_ELSEWHERE = regex(
     r"\s?(?:in|at|for|on|with|during|under|by|im|in|bei|für|mit|dans|pour|avec|en|para|con)\b",
     re.IGNORECASE,
 )
@@ -425,7 +426,7 @@ def _word_before(value: Value) -> str:
     return "" if match is None or match[1].casefold() in COMMON else match[1].casefold()
 
 
-_ZONE = re.compile(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
+_ZONE = regex(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
 
 
 def _zone(value: Value) -> str:

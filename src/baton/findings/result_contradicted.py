@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,6 +31,7 @@ from .finding import (
 from .known_values import MOST_VALUES, Known, Told, known_from
 from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
+from .patterns import regex
 from .quantities import days_in_full
 from .values import Value, are_near, unit_text, values_of
 
@@ -214,7 +214,7 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
 
 
 # Agents that act through code write their calls as text.
-_WRITTEN_CALL = re.compile(r"\s{0,8}([A-Za-z_][\w.]{0,80})\([^\n]{0,2000}\)\s{0,8}")
+_WRITTEN_CALL = regex(r"\s{0,8}([A-Za-z_][\w.]{0,80})\([^\n]{0,2000}\)\s{0,8}")
 
 
 def _called(text: str, call: ToolCall | None) -> str:

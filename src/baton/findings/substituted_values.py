@@ -12,10 +12,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple
 
-from .changed_values import is_shifted
+from .changed_values import is_shifted, keeps_limit
+from .facts import Fact
 from .patterns import regex
 from .quantities import in_digits
-from .values import Value, is_converted, unit_size, unit_text
+from .restated_values import has_value_derived_from, may_be_worked_out
+from .sent_context import Sent
+from .values import Value, is_converted, unit_size, unit_text, values_of
 from .words import COMMON
 
 # How many other values have to be the same ones. With two, the words around the replaced one have
@@ -41,19 +44,43 @@ _CHOSEN = regex(
 )
 
 
-class Substituted(NamedTuple):
+# No one adds a temperature to a count: "bay 3" and 19 °C make no 16 °C.
+_NOT_ADDED = frozenset({"temperature", "share", "speed", "date", "time"})
+# Each value of longer texts would be compared with each other one.
+_LONGEST = 4000
+
+
+def substituted_in(sent: Sent) -> list[tuple[Fact, str]]:
+    """Return the value that a prompt replaces, with its sentence, if it carries the others."""
+    if not sent.undivided or not sent.values or sent.only_asks:
+        return []
+    if max(len(sent.request.text), len(sent.prompt)) > _LONGEST:
+        return []
+    asked = values_of(sent.request.text)
+    found = _substituted(asked, sent.values, sent.given.keys, lambda: sent.known_before.keys)
+    if found is None:
+        return []
+    lost = found.lost
+    if keeps_limit(lost, found.value) or may_be_worked_out(lost.fact, lost.sentence, sent):
+        return []
+    if lost.kind not in _NOT_ADDED and has_value_derived_from(lost.fact, sent):
+        return []
+    return [] if sent.elsewhere.holds(lost.fact) else [(lost.fact, lost.sentence)]
+
+
+class _Substituted(NamedTuple):
     """A value of a request, and the value that a prompt has in its place."""
 
     lost: Value
     value: Value
 
 
-def substituted(
+def _substituted(
     asked: Sequence[Value],
     told: Sequence[Value],
     given: Set[str],
     known: Callable[[], Set[str]],
-) -> Substituted | None:
+) -> _Substituted | None:
     """Return the only value of its kind that a prompt replaces, if it carries the others.
 
     ``asked`` are the values of the request, ``told`` those of the prompt, ``given`` the keys of all
@@ -87,7 +114,7 @@ def substituted(
         # "Delivery at 18:00" for a meeting at 18:30: a sub-task has times of its own.
         if lost.kind in ("duration", "date", "time") and words < _WORDS:
             continue
-        return Substituted(lost, value)
+        return _Substituted(lost, value)
     return None
 
 
@@ -99,16 +126,12 @@ def _distinct(values: Iterable[Value]) -> list[Value]:
     return list({value.fact.keys: value for value in values}.values())
 
 
-def _precise(value: Value) -> set[str]:
-    return {key for key in value.fact.keys if key[:2] in ("u:", "t:", "d:")}
-
-
 def _keys(value: Value) -> Set[str]:
-    return _precise(value) or value.fact.keys
+    return value.fact.precise_keys or value.fact.keys
 
 
 def _is_same(one: Value, other: Value) -> bool:
-    mine, theirs = _precise(one), _precise(other)
+    mine, theirs = one.fact.precise_keys, other.fact.precise_keys
     if mine and theirs and one.kind == other.kind:
         return bool(mine & theirs) or is_converted(one, other)
     return bool(one.fact.keys & other.fact.keys)

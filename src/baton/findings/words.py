@@ -102,6 +102,17 @@ UNITS = frozenset(_UNITS.split())
 
 COMMON = UNITS.union(*LANGUAGES.values())
 
+# "the 88", "under 200" and "find 3": every prompt has prepositions, articles and verbs. If they
+# counted, every prompt would mention what the number belongs to. "order 88" has a noun.
+NO_LABELS = frozenset(
+    """
+    and are for from the was with over under than least most about only into until before after
+    within give book pay send find get take check does did has had und oder für von bis mit nach
+    über pour avec dans les des del los las para con por que
+    """.split()  # noqa: SIM905
+)
+"""Words before a number or name that do not state what it belongs to."""
+
 # A result says `2 seats`, and the caller says `two seats` or `both`. `one` is missing on purpose:
 # it is an article or a pronoun more often than a number (see `_ONE` in `facts.py`).
 NUMBER_WORDS: dict[str, int] = {
@@ -266,6 +277,11 @@ def clauses(sentence: str) -> tuple[str, ...]:
         start = match.end()
     parts.append(sentence[start:])
     return tuple(part for part in parts if part.strip())
+
+
+def clause_with(part: str, sentence: str) -> str:
+    """Return the first clause of a sentence that has a part of it, or else the sentence."""
+    return next((clause for clause in clauses(sentence) if part in clause), sentence)
 
 
 # Thanks, greetings and small talk request nothing: "Thanks for calling back on Tuesday at 9!" has a

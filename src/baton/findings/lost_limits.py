@@ -1,0 +1,160 @@
+"""Does a prompt leave out, or turn round, what a sentence of a request limits in words?
+
+"Never change product names", "nothing in Bairro Alto": such a limit has no number to look for, so
+it takes more evidence. Each of these checks needs a prompt that hands on the request, and in which
+nothing may express the limit in other words.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from .facts import HARD, Fact, read
+from .patterns import regex
+from .reversed_limits import reversed_limits
+from .sent_context import Sent, all_clauses
+from .words import forbids, is_callers, only_questions, sentences, sets_limit
+
+
+def limit_lost(sentence: str, words: list[Fact], sent: Sent) -> bool:
+    """Return whether a limit is lost: the prompt repeats the request, but limits nothing.
+
+    ``words`` are those of the sentence. None of them may have been carried, or be in anything else
+    that the caller did.
+    """
+    if not sent.is_whole or not forbids(sentence) or is_callers(sentence) or sent.is_json:
+        return False
+    if not words or any(sent.comes_up(word) for word in words):
+        return False
+    rest = [each for each in sentences(sent.request.text) if each != sentence]
+    others = [fact for each in rest for fact in read(each).facts]
+    return not sets_limit(sent.prompt) and sent.concerns(others)
+
+
+# What is excluded: "nothing in Bairro Alto", "don't touch payments-db", "no walnuts anywhere". Not
+# "don't worry" and "no more than", and not "a replacement, not a refund", as mentioning the
+# replacement is enough there.
+_EXCLUDES = regex(
+    r"""(?:\b(?:do\ not|don['’]t|never|must\ not|mustn['’]t|should\ not|shouldn['’]t)[ ]
+            (?!worry|forget|hesitate|know|think|mind|want|need|have|care)
+        |\bnothing\ (?:in|from|with|by|on|at)[ ]|\bnot\ (?:in|at|on|from|with|by|near)[ ]
+        |\bwithout[ ]
+        |\b(?:except(?:\ for)?|excluding|exclude|avoid|skip|leave\ out|ignore)[ ]
+        |(?:^|\b(?:and|but|please|with)[ ])no[ ]
+            (?!more|less|fewer|later|longer|earlier|need|idea|rush|hurry|problem)
+        |\b(?:nicht\ (?:in|im|am|an|bei|mit|von)|kein(?:e|en|em|er)?|ohne|außer)[ ]
+        |\b(?:sans|sauf|pas\ (?:à|de|dans|en|chez|avec)|évite[rz]?)[ ]
+        |\b(?:sin|excepto|evitar?)[ ])
+        (?P<object>[^,.;:!?()\n]+)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Any word that a prompt can use to exclude something.
+_MAY_EXCLUDE = regex(
+    r"""(?<!\w)(?:no|not|none|never|nothing|nowhere|without|w/o|except\w*|exclu\w+|avoid\w*|skip\w*
+        |ignor\w+|leav\w+|omit\w*|drop\w*|forb\w+|prohibit\w*|ban\w*|refus\w+|reject\w*
+        |off[ -]limits|hands|frozen|untouched|unchanged|stays?|remains?|keep\w*|alone|allerg\w*
+        |intoleran\w*|free|instead|rather|but|only|just|sole\w*|exclusive\w*|other|outside|apart|away|far|beyond|unless
+        |minus|less|non|\w+n['’]t|cannot|nicht|kein\w*|ohne|außer\w*|nur|sans|sauf|pas|hors|éviter?
+        |jamais|seulement|sin|nunca|salvo|excepto|solo|sólo|evita\w*)(?!\w)
+        |\w-free\b|\bnon-?\w|[≠!]=|<>""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# The number of new words a prompt can have if the excluded thing is not a name: "no meat" can be
+# expressed as "vegetarian".
+_OWN_WORDS = 0
+# How many exclusions in a sentence are checked.
+_EXCLUSIONS = 20
+
+
+def excludes(text: str) -> bool:
+    """Return whether a text excludes something: "nothing in Bairro Alto", "no walnuts"."""
+    return _EXCLUDES.search(text) is not None
+
+
+def names_caller(text: str) -> bool:
+    """Return whether a text names those who ask: "don't send us the invoice"."""
+    return re.search(r"\b(?:me|us|mich|uns|moi|nous)\b", text, re.IGNORECASE) is not None
+
+
+def exclusion_lost(sentence: str, sent: Sent) -> bool:
+    """Return whether the prompt does not mention an exclusion, and excludes nothing else.
+
+    This only applies to a prompt in the same language that repeats most of the request and is not
+    data: `{"pets": false}` also excludes.
+    """
+    if not sent.is_whole or sent.is_json or not sent.in_one_language:
+        return False
+    if sent.dispatch.context or only_questions(sent.prompt):
+        return False
+    lost = [
+        found["object"]
+        for found in islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
+        if not is_callers(_clause_of(sentence, found.start("object"), found.end()))
+        and _is_left_out(found["object"], sent)
+    ]
+    if not lost or names_caller(sentence) or _excludes_other(lost, sent):
+        return False
+    own = [f for f in sent.told.facts if f.kind == "word" and not sent.asked.holds(f)]
+    return any(_names_in(each) for each in lost) or len(own) <= _OWN_WORDS
+
+
+def _excludes_other(lost: list[str], sent: Sent) -> bool:
+    """Return whether a prompt may exclude the lost things in other words.
+
+    Each excluding word in it has to be next to text from elsewhere in the request: "no more than
+    180 EUR" for another sentence.
+    """
+    clauses = all_clauses(sent.request.text)
+    rest = read(*(clause for clause in clauses if not any(each in clause for each in lost)))
+    for clause in all_clauses(sent.prompt):
+        facts = read(clause).facts
+        if _MAY_EXCLUDE.search(clause) and (not facts or any(not rest.holds(f) for f in facts)):
+            return True
+    return False
+
+
+def _is_left_out(excluded: str, sent: Sent) -> bool:
+    """Return whether no word that only the exclusion has, nor any similar word, comes up."""
+    facts = read(excluded).facts
+    if not facts or any(fact.kind in HARD for fact in facts):
+        return False
+    at = sent.request.text.find(excluded)
+    around = read(sent.request.text[:at] + sent.request.text[at + len(excluded) :])
+    words = [fact for fact in facts if not around.holds(fact)]
+    text = sent.prompt.casefold()
+    return bool(words) and not any(
+        sent.comes_up(word) or word.text.casefold()[:_STEM] in text for word in words
+    )
+
+
+# The letters that similar words share: "nuts" and "nutty".
+_STEM = 4
+
+
+def _names_in(text: str) -> list[str]:
+    """Return the names in an exclusion: `Bairro Alto`, `payments-db`."""
+    return re.findall(r"\b[A-Z][\w]+|\b[a-z]\w*[-_]\w+", text)
+
+
+def _clause_of(sentence: str, start: int, end: int) -> str:
+    """Return the clause that contains a part of a sentence, up to the end of that part."""
+    before = sentence[:start]
+    at = max(before.rfind(mark) for mark in (", ", "; ", ": ", "(")) + 1
+    return sentence[at:end].strip()
+
+
+# The share of the words of a request that a prompt needs to reverse one of its limits. With fewer,
+# it is a part of the work, such as "book a table with a view", and can need another limit.
+REVERSED = 0.35
+
+
+def is_reversed(sentence: str, sent: Sent) -> bool:
+    """Return whether the prompt asks for what a sentence forbids."""
+    if not sent.undivided or is_callers(sentence) or sent.is_json:
+        return False
+    if sent.dispatch.context or only_questions(sent.prompt):
+        return False
+    words = [fact for fact in sent.asked.facts if fact.kind not in HARD]
+    shared = sum(sent.given.holds(fact) for fact in words)
+    return shared >= REVERSED * len(words) and any(reversed_limits(sentence, sent.prompt))

@@ -1,0 +1,171 @@
+"""May something new in a prompt stand for a number or name of the request that is not in it?
+
+"9 am EST" for "14:00 UTC", "128 EUR for both" for "64 EUR each", "until 16 May" for "4 nights from
+12 May".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+
+from .facts import HARD, Fact, Reading, hours_of, is_spelled_in, word_key
+from .patterns import regex
+from .sent_context import Sent
+
+# Words that can express a number, a time or a share in a way not handled here: "half eight",
+# "around the clock", "a handful". New ones in a prompt may stand for a missing value.
+_MAY_BE_A_VALUE = regex(
+    r"""\b(?:an?\ (?:few|dozen|couple|pair|score|handful|hundred|thousand|million|decade|century)
+        |half|halves|quarters?|thirds?|\w+teen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety
+        |two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|both|twice|thrice|double|triple
+        |single|pair|couple|clock|noon|midday|midnight|morning|afternoon|evening|night|daily|weekly
+        |monthly|yearly|annual\w*|quarterly|fortnight\w*|decade|century|grand|hundred|thousand
+        |million|billion|percent|per\ cent|majority|most|today|tomorrow|tonight|yesterday|weekend
+        |mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|last|next|first
+        |second|fourth|fifth|mid|early|late|end|start|beginning|same|[IVX]{2,}
+        |halb\w*|viertel|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|mittag|demi\w*|midi|media
+        |deux|trois|quatre|cinq|dos|tres|cuatro|cinco)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MAY_BE_A_DATE = regex(r"\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\.\d\d")
+# It starts at a word: otherwise a long run of letters would be scanned from each letter.
+_PACKAGE = regex(r"(?<![a-z-])[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
+
+
+def may_be_said_otherwise(fact: Fact, sent: Sent) -> bool:
+    """Return whether something new in a prompt may be the fact, in another notation.
+
+    A prompt can have "9 am EST" instead of "14:00 UTC". If it has nothing new that could be a
+    value, the fact is missing.
+    """
+    # "12 March 2026" for 12.3.26, which can also be a version, and "the 3rd of March" for 3/3.
+    if _MAY_BE_A_DATE.fullmatch(fact.text) is not None:
+        if any(key.startswith("d:") for key in sent.told.keys):
+            return True
+    mine = _dimensions(fact)
+    for each in sent.told.facts:
+        if not _is_new(each, sent.asked, sent.request.text):
+            continue
+        # `python:3.11` is not a notation of 3.12.
+        if fact.kind == "number" and "." in fact.text and _PACKAGE.fullmatch(each.text):
+            continue
+        theirs = _dimensions(each)
+        if not mine or not theirs or mine & theirs:
+            return True
+    if fact.kind == "number":
+        asked_words = {word.casefold() for word in _MAY_BE_A_VALUE.findall(sent.request.text)}
+        own = {word.casefold() for word in _MAY_BE_A_VALUE.findall(sent.prompt)} - asked_words
+        return any(word_key(word) not in sent.asked.keys for word in own)
+    # "Issue #42" for `GH-42`, "Node 18" for `node:18-alpine`, `3.12` for `py312`.
+    digits = re.sub(r"\D", "", fact.text)
+    said = {re.sub(r"\D", "", each) for each in re.findall(r"(?<!\w)[\d.]*\d(?!\w)", sent.prompt)}
+    return bool(digits) and digits in said
+
+
+def _is_new(fact: Fact, request: Reading, text: str) -> bool:
+    """Return whether a prompt's number or name is not in the request: 6 guests are not 6 feet."""
+    if fact.kind not in HARD or (fact.kind != "number" and is_spelled_in(fact.text, text)):
+        return False
+    return not (fact.precise_keys or fact.keys) & request.keys
+
+
+def _dimensions(fact: Fact) -> set[str]:
+    """Return what is measured. All currencies count as one, as an amount can be converted."""
+    kinds = {key.split(":")[1] for key in fact.unit_keys}
+    kinds |= {key[0] for key in fact.precise_keys - fact.unit_keys}
+    return {"money" if kind.isupper() else kind for kind in kinds}
+
+
+# "16.2 kg x 50 mg/kg", "270 mg = 5.4 mL": a computed value can stand for its inputs.
+_SUM = regex(r"\d[^\W\d]{0,8}(?:/[^\W\d]{1,8})?\s?(?:[x×*=]|-->?|→)\s?(?:[€$£]\s?)?\d")
+# "120 x 80 cm" can be expressed as "Euro pallets".
+_BY = r"\s?(?:[^\W\d]{1,3}\s?)?[x×]\s?"
+
+
+def may_be_worked_out(fact: Fact, sentence: str, sent: Sent) -> bool:
+    """Return whether a prompt may have used a number in a calculation, or named a size instead."""
+    if fact.kind != "number":
+        return False
+    number = re.escape(fact.text)
+    is_side = re.search(rf"\d{_BY}{number}(?!\d)|(?<!\d){number}{_BY}\d", sentence)
+    if is_side and not re.search(rf"\d{_BY}\d", sent.prompt):
+        return True
+    return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
+
+
+_RELATIVE_YEAR = regex(
+    r"\b(?:this|last|next|previous|current|same|each|every|past|one|a) year"
+    r"|\byear[- ](?:before|over|on|earlier|ago)|\bvorjahr|\b(?:dieses|letztes|nächstes) jahr",
+    re.IGNORECASE,
+)
+
+# Quotients are rounded: 33.33 for a third of 100.
+_ROUNDED = 0.005
+
+
+def has_value_derived_from(fact: Fact, sent: Sent) -> bool:
+    """Return whether a number in the prompt can stand for this one: two others make three."""
+    if fact.kind != "number":
+        return False
+    if fact.is_day:
+        return _has_length_of_stay(fact, sent)
+    values = fact.numbers
+    if not values:
+        return False
+    numbers = [each for each in sent.told.facts if each.kind == "number"]
+    new = {n for each in numbers if not sent.asked.holds(each) for n in each.numbers}
+    known = {n for each in sent.asked.facts if each.kind == "number" for n in each.numbers}
+    # Three quarters of a year are nine months: a share can be passed on as the resulting amount.
+    if new and any(key.startswith("sh:") for key in fact.keys):
+        return True
+    years, new_years = _years(values), _years(new)
+    # "2023" is "last year" in 2024.
+    if years == values and not new_years and _RELATIVE_YEAR.search(sent.prompt):
+        return True
+    # "Five years from 2019" are 2019 to 2023.
+    if any(abs(a - b) + 1 in new for a in years | new_years for b in _years(known)):
+        return True
+    # A sum, difference, product or share can be passed on in place of its parts: "128 EUR for both"
+    # for "64 EUR each", 120 chairs for 130 chairs "with 10 spare ones". One of the people is the
+    # customer.
+    steps = (known - values) | new | {1.0}
+    return any(_follows(value, old, by) for value in new for old in values for by in steps)
+
+
+def _years(numbers: Set[float]) -> Set[float]:
+    return {number for number in numbers if 1900 <= number <= 2100}
+
+
+def _has_length_of_stay(fact: Fact, sent: Sent) -> bool:
+    """Return whether a date follows from a length of stay: 16 May from "4 nights from 12 May"."""
+    ends = {int(key.rpartition("-")[2]) for key in fact.keys if key.count("-") == 1}
+    nights = {n for each in sent.told.facts if not sent.asked.holds(each) for n in each.numbers}
+    days = [float(part) for part in re.findall(r"(?<![\d.,])\d{1,2}(?![\d.,]*\d)", sent.prompt)]
+    stays = [end - day for end in ends for day in days if end > day]
+    return any(stay in nights or stay + 1 in nights for stay in stays)
+
+
+def _follows(value: float, old: float, by: float) -> bool:
+    """Return whether a number is the sum, difference, product or quotient of two others."""
+    if value in (old + by, old - by, by - old):
+        return True
+    made = (old * by, old / by if by else old, by / old if old else by)
+    return any(abs(value - one) <= _ROUNDED * abs(one) for one in made if one != old)
+
+
+def is_by_chance(fact: Fact, sent: Sent) -> bool:
+    """Return whether only numbers of other things can carry a full hour, or the day of a date.
+
+    "Two shifts of 18" does not carry 6 pm, and "3 teachers" does not carry 3 December, if the
+    request has these numbers as well.
+    """
+    if fact.keys & sent.given.keys:
+        return False
+    dates = [key for key in fact.keys if key.startswith("d:") and key.count("-") == 1]
+    numbers = hours_of(fact.keys) | {f"n:{key.rpartition('-')[2]}" for key in dates}
+    if not numbers or any(f"in:{number}" in sent.given.keys for number in numbers):
+        return False
+    others = [f for f in sent.asked.facts if f.kind == "number" and f.keys != fact.keys]
+    alone = [number for number in numbers if f"alone:{number}" in sent.given.keys]
+    return bool(alone) and all(any(number in f.keys for f in others) for number in alone)
