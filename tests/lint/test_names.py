@@ -168,3 +168,28 @@ def test_hand_offs_alone_never_name_who_opens(check: Check, tmp_path: Path) -> N
     found = check(cases)
     assert [w.rule for w in found] == ["chain-opener", "chain-opener"]
     assert ["`called`" in found[0].text, "`told`" in found[1].text] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ({}, True),
+        ({"mode": "recall"}, True),
+        ({"mode": "exact"}, False),
+        ({"mode": "f1"}, False),
+        ({"allow_extra": False}, False),
+    ],
+)
+def test_a_case_that_expects_no_calls_and_allows_all(
+    check: Check, tmp_path: Path, options: dict[str, Any], warned: bool
+) -> None:
+    (tmp_path / "cases.yaml").write_text(
+        "cases:\n- id: bad\n  input: hi\n  tools: []\n"
+        "- id: some\n  turns: [{input: hi, tools: [a]}, {input: hi, tools: []}]\n"
+        "- {id: nothing, input: hi}\n"
+    )
+    spec = json.dumps([{"type": "tool_calls", "config": options}])
+    (tmp_path / "b.yaml").write_text(f"dataset: cases.yaml\nevaluators: {spec}\n")
+    found = check(tmp_path / "b.yaml")
+    assert [(w.rule, w.line) for w in found] == [("no-calls", 4)] * warned
+    assert all("case `bad` expects no calls" in w.text for w in found)

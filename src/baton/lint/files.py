@@ -100,6 +100,14 @@ class Written:
                 return self._document.line((*path, key))
         return self._document.line(path)
 
+    def tools_line(self, turn: int) -> int | None:
+        """Return the line of `tools:` of a turn; ``None`` in other tools' formats.
+
+        ADK writes an empty list of calls into each turn that it records without a call.
+        """
+        path = (*self._turn(turn), "tools")
+        return None if _find(self._value, path) is None else self._document.line(path)
+
     def calls(self, turn: int) -> list[WrittenCall]:
         """Return the calls a turn states by name; those in recorded events are left out."""
         path = self._turn(turn)

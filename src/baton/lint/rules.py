@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from baton.evaluators.agent_chain import AgentChain
+from baton.evaluators.tool_calls import ToolCalls
 from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
@@ -163,6 +164,37 @@ def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
     led = set().union(*below.values())
     above = [name for name, card in agents.items() if name not in led and card.kind == "agent"]
     return above[0] if len(above) == 1 and below[above[0]] else None
+
+
+NO_CALLS = "no-calls"
+_SHARES_OF_EXPECTED = frozenset({"in_order", "any_order", "partial", "recall"})
+
+
+# What goes wrong: a case says `tools: []` so that no tool is called. Under the default, `in_order`,
+# it passes whatever is called, as an empty list is a part of each list.
+def no_calls(scope: Scope) -> Iterator[LintWarning]:
+    """Warn of a case that states only empty lists of calls, if its modes allow other calls."""
+    for file in scope.cases:
+        for case, written in file.written():
+            stated = [place for place, turn in enumerate(case.turns) if turn.tool_calls is not None]
+            if not stated or any(case.turns[place].tool_calls for place in stated):
+                continue
+            line = written.tools_line(stated[0])
+            if line is None:
+                continue
+            lax = [
+                each.mode in _SHARES_OF_EXPECTED and each.allow_extra
+                for each in file.scored_by(case, ToolCalls)
+            ]
+            if lax and all(lax) and not any(file.scored_by(case, ToolTrajectoryAvgScore)):
+                yield LintWarning(
+                    file=file.file,
+                    line=line,
+                    rule=NO_CALLS,
+                    what=f"case `{case.id}` expects no calls, and `tool_calls` allows others: it "
+                    "passes whatever is called",
+                    remedy="set `mode: exact` or `allow_extra: false`",
+                )
 
 
 CHAIN_OPENER = "chain-opener"
@@ -514,6 +546,7 @@ RULES: dict[str, Rule] = {
     NO_RUBRICS: missing_rubrics,
     APP_NAME: app_names,
     CHAIN_OPENER: chain_openers,
+    NO_CALLS: no_calls,
     FUNCTION_AGENT: function_agents,
     SECOND_PARENT: second_parents,
     SEARCH_METRIC: search_metrics,
