@@ -42,7 +42,31 @@ FRAMEWORKS: dict[Kind, str | None] = {
     "strands-result": "strands",
 }
 
+_PHOENIX: Kind = "phoenix-frame"
+# Files of stores that do not hold what a trace needs, or not in a form that Baton reads. Without
+# these, Langfuse's `sessionId` and `type` pass for a session of Claude, and the `id` and `events`
+# of LangSmith for one of ADK.
+_REFUSED: dict[Kind, str] = {
+    "langfuse-export": "holds observations or traces as Langfuse exports them, which Baton does "
+    "not read: `baton pull langfuse --trace ID` (or `--session ID`) fetches them in a form that it "
+    "reads",
+    "langsmith-run": "holds runs as LangSmith's API returns them, which Baton does not read: run "
+    "the program with LANGSMITH_OTEL_ENABLED=true and export its spans, or record it with "
+    "`baton record`",
+    _PHOENIX: "holds a data frame of Phoenix, which Baton does not read: `baton pull phoenix` "
+    "fetches the spans in a form that it reads, and so does `client.spans.get_spans(...)`, written "
+    "as JSON",
+}
+
 _SIGNS: list[tuple[frozenset[str], Kind]] = [
+    (frozenset({"trace_id", "parent_observation_id"}), "langfuse-export"),
+    (frozenset({"trace_id", "completion_start_time"}), "langfuse-export"),
+    (frozenset({"observations", "html_path"}), "langfuse-export"),
+    (frozenset({"timestamp", "bookmarked"}), "langfuse-export"),
+    (frozenset({"run_type", "dotted_order"}), "langsmith-run"),
+    (frozenset({"run_type", "parent_run_id"}), "langsmith-run"),
+    (frozenset({"runs", "cursors"}), "langsmith-run"),
+    (frozenset({"context.trace_id"}), _PHOENIX),
     (frozenset({"schema_version", "turns"}), "record"),
     (frozenset({"case_id", "repeat", "scores"}), "evaluation"),
     (frozenset({"eval_case_results"}), "adk-result"),
@@ -80,6 +104,11 @@ def kind_of(keys: Collection[str]) -> Kind | None:
         spelt = set(keys)
         found = next((kind for signs, kind in _SPELT_SIGNS if signs <= spelt), None)
     return found or format_of(names)
+
+
+def is_refused(keys: Collection[str]) -> bool:
+    """Return whether an object with these keys is an export of a store that is not read."""
+    return kind_of(keys) in _REFUSED
 
 
 _MARK = b"\xef\xbb\xbf"
@@ -192,6 +221,8 @@ class FileReader:
             # JSON that was written as a JSON string, as older result files were.
             inner = Document(self._file, data, "json").value()
             yield from self._read_json(Document(self._file, inner.encode(), "json"))
+        elif b"context.trace_id" in data.split(b"\n", 1)[0]:
+            raise self._refusal(_PHOENIX)  # as CSV
         elif self._name.endswith((".yaml", ".yml")):
             yield from self._read_yaml(Document(self._file, data, "yaml"))
 
@@ -208,7 +239,8 @@ class FileReader:
         with self._input:
             if is_otlp(self._input):
                 return False
-            return self._json_lines() not in (None, *_CLAUDE, "adk-event", "evaluation")
+            whole = (None, *_CLAUDE, "adk-event", "evaluation", *_REFUSED)
+            return self._json_lines() not in whole
 
     def items(self, size: int) -> list[ItemRange] | None:
         """Cut the list of traces in a JSON file into ranges of about ``size`` bytes.
@@ -277,7 +309,12 @@ class FileReader:
         elif kind == "claude-stream":
             yield from read_stream_file(self._path, self._input.content(), self._catalog)
 
+    def _refusal(self, kind: Kind, path: str = "") -> InputError:
+        return InputError(Problem(file=self._file, path=path, message=_REFUSED[kind]))
+
     def _read_lines(self, kind: Kind) -> Iterator[Trace]:
+        if kind in _REFUSED:
+            raise self._refusal(kind)
         if kind in _CLAUDE:
             yield from self._claude(kind)
             return
@@ -317,6 +354,10 @@ class FileReader:
             return
         first = top if isinstance(top, dict) else _object_keys(top[0]) if top else None
         found = kind_of(first) if first is not None else None
+        if found in _REFUSED:
+            raise self._refusal(found)
+        if found is None and isinstance(top, dict):
+            self._refuse_pages(top)
         if found in _CLAUDE:
             yield from self._claude(found)
         elif isinstance(top, list) and found == "adk-event":
@@ -327,6 +368,16 @@ class FileReader:
             whole = format_of(map(snake, first), whole=True)
             if whole is not None:
                 yield from self._read(document, whole)
+
+    def _refuse_pages(self, top: dict[str, msgspec.Raw]) -> None:
+        """Refuse a page of a store's API: `{"data": [...], "meta": {...}}`."""
+        for key in ("data", "runs"):
+            page = bytes(top[key]) if key in top else b""
+            items = msgspec.json.decode(page, type=list[msgspec.Raw]) if page[:1] == b"[" else []
+            keys = _object_keys(items[0]) if items else None
+            kind = kind_of(keys) if keys is not None else None
+            if kind in _REFUSED:
+                raise self._refusal(kind, f"{key}[0]")
 
     def _read_yaml(self, document: Document) -> Iterator[Trace]:
         from baton.formats.yaml import load_yaml  # not needed for JSON
@@ -400,7 +451,7 @@ def _top_of(document: Document) -> _Listed | dict[str, msgspec.Raw] | list[msgsp
         return _Listed(raws, "eval-case")
     first = _object_keys(top[0]) if top else None
     kind = kind_of(first) if first is not None else None
-    if kind is None or kind == "adk-event" or kind in _CLAUDE:
+    if kind is None or kind == "adk-event" or kind in _CLAUDE or kind in _REFUSED:
         return top  # such items together are one trace
     return _Listed(top, kind)
 

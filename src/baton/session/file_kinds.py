@@ -15,7 +15,7 @@ from baton.formats.key_case import snake
 from baton.model import InputError, Problem, nearest
 from baton.model.option_names import option
 from baton.readers.adk.wire import looks_like_sse
-from baton.readers.files import kind_of
+from baton.readers.files import is_refused, kind_of
 from baton.readers.otlp.wire.sniff import is_otlp
 
 Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]
@@ -38,6 +38,8 @@ def kind_of_file(file: Path) -> Kind:
 
 def _kind_with(keys: set[str]) -> Kind:
     """Return the intended type of a file with these keys (in snake_case)."""
+    if is_refused(keys):
+        return "traces"
     if "criteria" in keys:
         return "criteria"
     if "test_passes" in keys:

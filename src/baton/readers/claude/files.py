@@ -46,6 +46,7 @@ class _Line(msgspec.Struct):
     session_id: str | None = None
     isSidechain: bool | None = None  # noqa: N815
     hook_event_name: str | None = None
+    traceId: str | None = None  # noqa: N815 - of observations of Langfuse, which have the others
 
 
 def head(file: InputFile) -> Head | None:
@@ -56,7 +57,7 @@ def head(file: InputFile) -> Head | None:
             line = msgspec.json.decode(stream.readline(_HEAD_BYTES), type=_Line)
             if line.hook_event_name and line.session_id:
                 return Head(line.session_id, False, False, hooks=True)
-            if not line.type:
+            if not line.type or line.traceId:
                 return None
             if line.sessionId:
                 return Head(line.sessionId, line.isSidechain is True, False)

@@ -449,6 +449,8 @@ SDK = msgspec.json.Decoder(SdkSpan | list[SdkSpan])
 Data = bytes | memoryview | msgspec.Raw
 Record = Span | Event
 _SMALL = 1 << 20
+_HEAD = 1 << 16
+"""Number of bytes in which the keys of the first span are."""
 _SNAKE = (b'"resource_spans"', b'"resource_logs"')
 
 
@@ -514,7 +516,15 @@ class _Typed:
             yield from self.records(inner)
         if answer := top.answer():
             is_list = bytes(memoryview(answer)[:1]) == b"["
-            yield from (self._jaeger if is_list else self.records)(answer)
+            is_jaeger = is_list and not self._of_phoenix(answer)
+            yield from (self._jaeger if is_jaeger else self.records)(answer)
+
+    def _of_phoenix(self, answer: Raw) -> bool:
+        """Return whether the API of Phoenix answered: with spans nearly as the SDK prints them."""
+        if b'"context"' not in bytes(memoryview(answer)[:_HEAD]):
+            return False
+        decoded = self.decoder.decode(answer)
+        return isinstance(decoded, list) and any(top.sdk_span() for top in decoded)
 
     def _spans(self, group: ResourceSpans[Any]) -> Iterator[Span | None]:
         resource = otlp_json.attributes_of(group.resource.attributes) if group.resource else {}

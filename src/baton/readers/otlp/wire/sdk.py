@@ -1,6 +1,7 @@
 """Spans of the OpenTelemetry SDK: as it prints them, and as they are in memory.
 
-It prints them by ``ReadableSpan.to_json`` and the console exporter. Objects in memory are
+It prints them by ``ReadableSpan.to_json`` and the console exporter. Phoenix's API returns spans in
+nearly the same form, with the status in other places. Objects in memory are
 recognised by their attributes, so that OpenTelemetry is not imported here.
 """
 
@@ -24,6 +25,8 @@ from baton.readers.otlp.span import (
     tame,
     trace_id_of,
 )
+
+_KIND = "openinference.span.kind"
 
 
 class Context(msgspec.Struct):
@@ -61,7 +64,7 @@ class SdkResource(msgspec.Struct):
 
 
 class SdkSpan(msgspec.Struct):
-    """A span. Its scope is not printed."""
+    """A span. Its scope is not printed. The fields after ``resource`` are Phoenix's."""
 
     context: Context
     name: str = ""
@@ -73,6 +76,9 @@ class SdkSpan(msgspec.Struct):
     events: list[SdkEvent] | None = None
     links: list[SdkLink] | None = None
     resource: SdkResource | None = None
+    status_code: str | None = None
+    status_message: str | None = None
+    span_kind: str | None = None
 
 
 def span_of(wire: SdkSpan) -> Span:
@@ -101,6 +107,11 @@ def span_of(wire: SdkSpan) -> Span:
     if wire.status is not None:
         span.status = status_of(wire.status.status_code)
         span.message = wire.status.description or None
+    elif wire.status_code is not None:
+        span.status = status_of(wire.status_code)
+        span.message = wire.status_message or None
+        if wire.span_kind and wire.span_kind != "UNKNOWN":
+            span.attributes.setdefault(_KIND, wire.span_kind)
     return span
 
 
