@@ -368,6 +368,20 @@ def test_traces_that_were_redacted_before_meet_their_cases(tmp_path: Path) -> No
         assert (result.case_id, result.status) == ("c", "passed"), result.error
 
 
+@pytest.mark.parametrize("redact", [True, False, ["email"]])
+@pytest.mark.parametrize(("sent", "status"), [(SECRET, "passed"), (KEYS["openai"], "failed")])
+def test_a_case_that_was_converted_with_tags_meets_its_recording(
+    sent: str, status: str, redact: Any
+) -> None:
+    """``baton convert`` wrote the case with tags, whatever is redacted when it is scored."""
+    expected = {"word": ON.text(SECRET), "to": Redaction(kinds=("email",)).text("ana@example.com")}
+    recorded = _run("hello", "in", {"word": sent, "to": "ana@example.com"})
+    (result,) = score(
+        recorded, [_case(tool_calls=[expected])], ["tool_calls"], redact=redact
+    ).results
+    assert result.status == status
+
+
 def test_a_case_that_states_a_secret_does_not_show_it_in_a_reason() -> None:
     result = score(_run("hello", "no"), [_case(response_contains=[SECRET])], ["response"])
     assert result.results[0].status == "failed"

@@ -386,6 +386,19 @@ def tag(kind: str, secret: str) -> str:
     return f"[{kind}:{sha256(data).hexdigest()[:4]}]"
 
 
+def redaction_in(value: Any) -> Redaction | None:
+    """Return the redaction that left tags in a value; ``None`` if it has no tag.
+
+    ``baton convert`` writes cases with tags. What they expect equals what a recording holds only if
+    that is redacted in the same way, whatever is redacted besides.
+    """
+    text = msgspec.json.encode(value).decode()
+    kinds = {found[1:-6] for found in _TAG.findall(text)}
+    secrets = SECRETS if "key" in kinds else ()
+    named = (*secrets, *(kind for kind in PERSONAL if kind in kinds))
+    return Redaction(kinds=named) if named else None
+
+
 def is_redacted(text: str) -> bool:
     """Tell whether a text contains a tag."""
     return _TAG.search(text) is not None

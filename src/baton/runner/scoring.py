@@ -35,6 +35,7 @@ from baton.model import (
     named_evidence,
     route_of,
 )
+from baton.model.redact import redaction_in
 from baton.model.views import indexed, token_count
 from baton.safe_output import show_traceback
 from baton.stats.routing import routed
@@ -295,6 +296,9 @@ def start_scoring(
     A broken turn makes the case an error, even if some scores exist. From here on trace and case
     are redacted, for judges and in results.
     """
+    written = redaction_in(case) if case is not None else None
+    if written is not None:  # a case with tags, such as `[key:a4f3]`, for a recording without
+        trace = written.trace(trace)
     as_recorded = _Raw(trace, case)
     trace, case = plan.redaction.trace_and_case(trace, case)
     raw = None if trace is as_recorded.trace else as_recorded
