@@ -72,6 +72,23 @@ def test_eval_loads_no_finding_that_compiles_patterns_before_one_is_asked_for() 
     assert "baton" in loaded(code)
 
 
+def test_evaluators_of_texts_compile_few_patterns_before_there_is_a_text() -> None:
+    """There are about 500. Compiling all of them takes as long as everything else at the start."""
+    code = """
+import re._compiler
+compiled = []
+compile = re._compiler.compile
+re._compiler.compile = lambda pattern, flags=0: compiled.append(pattern) or compile(pattern, flags)
+import baton.evaluators.claims_supported, baton.evaluators.context_carried
+import baton.evaluators.result_contradicted, baton.evaluators.result_used
+print(len(compiled))
+"""
+    made = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(made.stdout) < 60
+
+
 def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> None:
     modules = ["formats.adk", "formats.evaluation_folder"]
     modules += [f"model.{n}" for n in ("aggregates", "evaluation", "provenance", "score", "trace")]

@@ -306,10 +306,11 @@ def node_of(span: Span, says: Reading, parent: Node | None = None) -> Node:
     return Node(span, says, span.started or 0.0, inf if ended is None else ended, parent)
 
 
-def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> Node:
-    """Add a node for an agent without a span, between a node and some of its children; return it.
+def agent_between(around: Node, says: AgentSpan, done: list[Node]) -> Node:
+    """Return a node for an agent without a span, between a node and some of its children.
 
-    The children are what the agent did, in start order.
+    The children are what the agent did, in start order. It is no child yet: see
+    ``insert_agents``.
     """
     ends = [node.span.ended for node in done]
     span = Span(
@@ -325,10 +326,13 @@ def add_agent(around: Node, says: AgentSpan, done: list[Node]) -> Node:
     agent.children = done
     for child in done:
         child.parent = agent
-    around.children = [child for child in around.children if child.parent is around]
-    around.children.append(agent)
-    around.children.sort(key=lambda child: (child.started, child.ended))
     return agent
+
+
+def insert_agents(around: Node, agents: list[Node]) -> None:
+    """Insert agents of ``agent_between`` among the children of a node, instead of what they did."""
+    below = [child for child in (*around.children, *agents) if child.parent is around]
+    around.children = sorted(below, key=lambda child: (child.started, child.ended))
 
 
 _MAX = float_info.max_exp

@@ -21,9 +21,10 @@ from baton.readers.otlp.readings import (
     PlainSpan,
     Reading,
     ToolSpan,
-    add_agent,
+    agent_between,
     as_plain,
     as_workflow,
+    insert_agents,
     node_of,
 )
 from baton.readers.otlp.span import Event, Span
@@ -272,20 +273,24 @@ def _split(agent: Node, own: str, roles: set[str]) -> None:
     agent made them: "You are Hotel Scout. ..." inside the span of `Travel Lead`.
     """
     at_work: list[tuple[str, list[Node]]] = [(own, [])]
-    for child in list(agent.children):
+    added: list[Node] = []
+    for child in agent.children:
         role = _role(child.says, roles) if type(child.says) is ModelSpan else None
         if role is not None and role not in (name for name, _ in at_work):
             at_work.append((role, []))
         while role is not None and at_work[-1][0] != role:
-            _leave(agent, at_work)
+            added.append(_leave(agent, at_work))
         at_work[-1][1].append(child)
     while len(at_work) > 1:
-        _leave(agent, at_work)
+        added.append(_leave(agent, at_work))
+    insert_agents(agent, added)
 
 
-def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> None:
+def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> Node:
     role, done = at_work.pop()
-    at_work[-1][1].append(add_agent(agent, AgentSpan(name=role, framework=_NAME), done))
+    left = agent_between(agent, AgentSpan(name=role, framework=_NAME), done)
+    at_work[-1][1].append(left)
+    return left
 
 
 def _role(says: ModelSpan, roles: set[str]) -> str | None:

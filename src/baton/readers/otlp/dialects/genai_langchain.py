@@ -15,8 +15,9 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     WorkflowSpan,
-    add_agent,
+    agent_between,
     as_agent,
+    insert_agents,
     instructions_text,
 )
 from baton.readers.otlp.span import Event, Span
@@ -77,13 +78,13 @@ def _split(around: Node) -> bool:
         says = child.says
         if type(says) is AgentSpan:
             target, ended = None, True
-        elif child not in done:
+        elif type(says) not in (ModelSpan, ToolSpan):
             continue
         elif type(says) is ModelSpan:
             if target is not None or ended:
                 parts.append((target, []))
             target, ended = None, not says.calls and not _calls(says)
-        if child in done and parts:
+        if type(says) is not AgentSpan and parts:
             parts[-1][1].append(child)
             target = _hands_over(child) or target
     named: dict[str, set[str]] = {}
@@ -91,10 +92,12 @@ def _split(around: Node) -> bool:
         told = _told(part)
         if name is not None and told is not None:
             named.setdefault(told, set()).add(name)
+    agents = []
     for name, part in parts:
         alike = named.get(_told(part) or "", set())
         own = name or (next(iter(alike)) if len(alike) == 1 else None)
-        add_agent(around, AgentSpan(name=own, framework="langgraph"), part)
+        agents.append(agent_between(around, AgentSpan(name=own, framework="langgraph"), part))
+    insert_agents(around, agents)
     return True
 
 

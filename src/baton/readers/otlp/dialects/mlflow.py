@@ -22,7 +22,8 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     WorkflowSpan,
-    add_agent,
+    agent_between,
+    insert_agents,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import (
@@ -130,7 +131,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if since is not None and _TYPE in node.span.attributes:
             done = [c for c in node.children if type(c.says) is ToolSpan and c.started >= since]
             if done:
-                add_agent(node, AgentSpan(framework="pydantic-ai"), done)
+                insert_agents(node, [agent_between(node, AgentSpan(framework="pydantic-ai"), done)])
     return []
 
 
