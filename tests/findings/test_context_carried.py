@@ -751,3 +751,54 @@ def test_what_a_user_comes_back_to_may_be_settled() -> None:
     assert not isinstance(judge(asked(own, prompt)), list)
     found = only(judge(asked(f"{first} The projectors must be new.", f"{prompt}, new ones")))
     assert found.details["dropped"] == ["1"]
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Book a room for 12 people on 7 May from 13:00 to 15:00 with video. Four of us join "
+            "from Lisbon.",
+            "Meeting room on 7 May, 13:00 to 15:00, for 12 people, with video equipment",
+        ),
+        (
+            "Get me a hairdresser on Friday between 16:00 and 18:00 in Leith, for curls, under 60 "
+            "GBP. If Friday is impossible, Saturday at 10.",
+            "Hairdresser in Leith, Friday between 16:00 and 18:00, for curls, under 60 GBP",
+        ),
+        (
+            "Book a double room at the Krone in Chur, 2 nights from the 14th, garden view, no "
+            "smoking. I'm 1.96, so a long bed.",
+            "Krone Chur, double room, 2 nights from the 14th, garden view, non-smoking, long bed",
+        ),
+        (
+            "Add 3 users (Li, Omar, Fay) to project Delta as viewers until 30 November (the "
+            "contract with them ends 15 December, but that doesn't matter here).",
+            "Project Delta: add 3 users (Li, Omar, Fay) as viewers until 30 November",
+        ),
+        (
+            "Print the 6 badges for tomorrow's visitors, landscape, with logo. Without Mr. Haas, "
+            "he's cancelled. So 5.",
+            "Print 5 visitor badges for tomorrow, landscape, with logo",
+        ),
+    ],
+)
+def test_what_only_the_caller_needs_is_not_missed(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each. 4 are coeliac.",
+            "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each.",
+        ),
+        (
+            "Print the 6 badges for tomorrow's visitors, landscape, with logo. Without Mr. Haas.",
+            "Print the 6 badges for tomorrow's visitors, landscape, with logo.",
+        ),
+    ],
+)
+def test_what_the_work_needs_is_missed(user: str, prompt: str) -> None:
+    assert isinstance(judge(asked(user, prompt)), list)

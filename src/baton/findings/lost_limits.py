@@ -12,9 +12,10 @@ from itertools import islice
 
 from .facts import HARD, Fact, read
 from .patterns import regex
+from .quantities import in_digits
 from .reversed_limits import reversed_limits
 from .sent_context import Sent, all_clauses
-from .words import forbids, is_callers, only_questions, sentences, sets_limit
+from .words import forbids, is_callers, only_questions, sentences, sets_limit, sums_up
 
 
 def limit_lost(sentence: str, words: list[Fact], sent: Sent) -> bool:
@@ -24,6 +25,9 @@ def limit_lost(sentence: str, words: list[Fact], sent: Sent) -> bool:
     that the caller did.
     """
     if not sent.is_whole or not forbids(sentence) or is_callers(sentence) or sent.is_json:
+        return False
+    # "The 6 badges. Without Mr. Haas. So 5.": the number that counts carries the limit.
+    if any(sums_up(each) for each in sentences(in_digits(sent.request.text))):
         return False
     if not words or any(sent.comes_up(word) for word in words):
         return False

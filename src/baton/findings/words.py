@@ -298,6 +298,18 @@ _COURTESY = regex(
 )
 
 
+_SUMS_UP = regex(
+    r"""^\W*(?:so|that(?:['’]s|\ is|\ makes|\ leaves)|das\ macht|das\ sind|bleiben|donc|ça\ fait
+        |quedan)\ (?:just\ |only\ |nur\ )?\d+(?:\ \w+){0,2}\W*$""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def sums_up(sentence: str) -> bool:
+    """Return whether a sentence only gives the number that counts in the end, as in "So 5"."""
+    return _SUMS_UP.match(sentence) is not None
+
+
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence only greets, thanks or wishes, and requests nothing."""
     return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
@@ -316,6 +328,21 @@ _LENGTH = (
     rf" {_COUNT}(?: \w+)? {_FORM}\b"
 )
 _FINDS = "find|list|show|name|give|propose|suggest|recommend|bitte|nenne|finde|trouve|donne|dame"
+# "If Friday is impossible, Saturday at 10", "failing that, room 4": what to do if that fails.
+_NOT_POSSIBLE = (
+    r"(?:impossible|not|no longer|full|gone|taken|sold out|fails|unavailable|\w+n['’]t|nicht"
+    r"|kein\w*|unmöglich|voll|ausgebucht|pas|complet|no|imposible|completo)"
+)
+_FALLBACK = (
+    rf"\b(?:if|falls|wenn|si)\b[^,;.!?]{{1,60}}\b{_NOT_POSSIBLE}\b[^,;.!?]{{0,40}},[^.;!?]{{1,100}}"
+    r"|\b(?:failing that|notfalls|à défaut)\b[^.;!?]{1,100}"
+)
+# "I'm 1.96, so a long bed": the work needs what follows from it.
+_REASON = (
+    r"\b(?:(?:I|he|she)(?:['’]m|['’]s| am| is)|ich bin|er ist|sie ist|je fais"
+    r"|il fait|elle fait|mido)\s[^,;.!?]{0,8}\d[^,;!?]{0,12},"
+    r"\s(?:so|hence|therefore|also|daher|deshalb|donc|así que)\b"
+)
 _ASIDES = tuple(
     regex(pattern, re.IGNORECASE)
     for pattern in (
@@ -327,6 +354,8 @@ _ASIDES = tuple(
         rf"\b(?:list|show|name|give)(?: me| us)? (?:at most|no more than|up to|max\.?) {_COUNT}\b",
         # The number of things to find: a plan may look for more, and choose.
         rf"\b(?:{_FINDS})(?: me| us| mir| uns)? {_COUNT}\s(?=\w{{3,}})",
+        _FALLBACK,
+        _REASON,
     )
 )
 # "from 45 to 52 USD" for a change: the agent that makes it only needs the new value.
@@ -488,6 +517,7 @@ def forbids(text: str) -> bool:
 _TELLS_OF = regex(
     r"""^\W*(?:(?:and|but|so|because|as|since|also|if|und|aber|denn|weil|et|mais|y|pero)\ ){0,4}
         (?:I|we|he|she|it|they|nobody|no\ one|somebody|there|that|this|everybody
+        |\w+\ of\ (?:us|them)|\w+\ von\ (?:uns|ihnen)|\w+\ d['’]entre\ (?:nous|eux)
         |(?:my|our|his|her|their)\ \w+
         |ich|wir|er|sie|es|niemand|das|(?:mein|unser|sein|ihr)e?\ \w+
         |je|j['’]|nous|il|elle|ils|elles|on|personne|yo|nosotros|él|ella|nadie)\b""",
@@ -523,6 +553,8 @@ def is_callers(limit: str) -> bool:
 
 _KEEPS_BACK = regex(
     r"""(?:\b(?:not|never|without)|n['’]t)\ (?:\w+\ ){0,2}(?:tell|mention|reveal|disclos|shar)\w*
+        |\b(?:that|this|it)\ (?:does\ not|doesn['’]t)\ matter\b(?!\ (?:wh|if|how))
+        |\b(?:that|this)\ (?:is\ not|isn['’]t)\ relevant\b|\bdas\ spielt\ keine\ rolle\b
         |\bkeep\ (?:\w+\ ){1,3}(?:secret|private|quiet|confidential|to\ yourself|between\ us)\b
         |\bconfidential\w*|\bvertraulich\w*|\bgeheim\w*|\bfür\ dich\b
         |\b(?:sag|verrat|verrate|nenn|nenne|erwähn|erwähne)\b[^.?!]{0,60}\bnichts?\b
@@ -536,9 +568,10 @@ _KEEPS_BACK = regex(
 
 
 def kept_back(parts: list[str]) -> set[str]:
-    """Return the sentences of a request whose values a user wants kept from others.
+    """Return the sentences of a request whose values a user wants kept from others, or ignored.
 
-    "My budget is 6,000 euros, but don't tell the joiners", or "... Don't tell them."
+    "My budget is 6,000 euros, but don't tell the joiners", or "... Don't tell them." "The contract
+    ends 15 December, but that doesn't matter here."
     """
     found = set()
     for place, part in enumerate(parts):
