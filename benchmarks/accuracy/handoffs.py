@@ -28,6 +28,7 @@ FOLDERS: dict[str, Path] = {
     "fifth hand-offs": OWN / "fifth",
     "sixth hand-offs": OWN / "sixth",
     "seventh hand-offs": OWN / "seventh",
+    "eighth hand-offs": OWN / "eighth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
