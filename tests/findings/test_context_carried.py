@@ -258,8 +258,8 @@ def test_a_name_that_stands_in_a_path_went_along(prompt: str) -> None:
 
 
 def test_one_may_be_a_word() -> None:
-    user = "Invoice 2024-118 bills 2 licenses, and I bought 1 license."
-    prompt = "Invoice 2024-118 bills two licenses, and only {} license was bought."
+    user = "Invoice 2024-118 bills 2 licenses, and we ordered only 1 license."
+    prompt = "Invoice 2024-118 bills two licenses, and only {} license was ordered."
     assert isinstance(judge(asked(user, prompt.format("one"))), Clear)
     assert only(judge(asked(user, prompt.format("the")))).details["dropped"] == ["1"]
 
@@ -791,8 +791,21 @@ def test_what_only_the_caller_needs_is_not_missed(user: str, prompt: str) -> Non
     ("user", "prompt"),
     [
         (
-            "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each. 4 are coeliac.",
+            "Lunch for 65 people on 21 March at 12:30, 9 vegan, 4 coeliac, up to 38 EUR each.",
             "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each.",
+        ),
+        (
+            "I lost card 7719 at the gym. Please block card 7719 and send a new one to room 2203.",
+            "The customer lost card 7719 at the gym. Block card 7719 and send a new one to the room.",
+        ),
+        (
+            "Sell 40 shares of NWE from depot 0044-918-2, and never more than half of the position.",
+            "Sell 40 shares of NWE from depot 0044-918-2.",
+        ),
+        (
+            "Compare the plans of 3 May and 4 May and rebuild the statistics. Don't touch the "
+            "indexes.",
+            "Compare the plans of 3 May and 4 May and rebuild the statistics.",
         ),
         (
             "Print the 6 badges for tomorrow's visitors, landscape, with logo. Without Mr. Haas.",
@@ -802,3 +815,78 @@ def test_what_only_the_caller_needs_is_not_missed(user: str, prompt: str) -> Non
 )
 def test_what_the_work_needs_is_missed(user: str, prompt: str) -> None:
     assert isinstance(judge(asked(user, prompt)), list)
+
+
+STATED = [
+    (
+        "I lost my card ending 7719 between the gym and the tram. Please block it and send a new "
+        "one to my usual address. I still have the one ending 2203, so I can pay for things.",
+        "The customer lost the card ending 7719. Block it and send a new one to the usual address.",
+    ),
+    (
+        "Write a teaser of at most 40 words for the article 'Bees in the city' in our March "
+        "newsletter. The author, Tom Weld, has kept bees for 30 years and is touchy about puns.",
+        "Write a teaser of at most 40 words for the article 'Bees in the city' in the March "
+        "newsletter. No puns.",
+    ),
+    (
+        "I returned 'The Overstory' on 2 May through the slot, but my account still shows it as "
+        "overdue with 6.40 in fines. Card 2200-4417. Could someone look on the shelf?",
+        "The reader returned 'The Overstory' on 2 May through the slot, but the account still "
+        "shows it as overdue. Card 2200-4417. Look on the shelf.",
+    ),
+    (
+        "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each. 4 are coeliac.",
+        "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("user", "prompt"), STATED)
+def test_whether_a_receiver_needs_a_statement_is_unknown(user: str, prompt: str) -> None:
+    assert isinstance(judge(asked(user, prompt)), NotRecorded)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Bitte überweisen Sie mir einen Betrag der Rechnung 2025-1180 zurück, die ich am 3. März "
+            "und am 5. März bezahlt habe. Eilt nicht.",
+            "Bitte einen Betrag der Rechnung 2025-1180 zurücküberweisen, die die Kundin am 3. März "
+            "und am 5. März bezahlt hat.",
+        ),
+        (
+            "Order 40 chairs, 10 tables and 1 lectern for the hall on 6 June. Actually the school "
+            "lends us the lectern, so leave that one.",
+            "Order 40 chairs and 10 tables for the hall on 6 June.",
+        ),
+        (
+            "Check the claims in draft 0417 about the harbour: 3.2 billion kroner, and nextCycle.",
+            "Check the claims in draft 0417 about the harbour: 3.2 billion kroner.",
+        ),
+        (
+            "Value the flat at Ringstrasse 47, 3rd floor, 84 m2. The tenant is Amparo Reyes. Use at "
+            "least 5 sales within 800 m.",
+            "Value the flat at Ringstrasse 47, 3rd floor, 84 m2. Use at least 5 sales within 800 m.",
+        ),
+        (
+            "Suche drei Umzugsfirmen in Mainz für den 28. September, 2. Stock mit Aufzug. Antworte "
+            "mir auf Englisch, nicht mehr als fünf Zeilen.",
+            "Suche drei Umzugsfirmen in Mainz für den 28. September, 2. Stock mit Aufzug.",
+        ),
+        (
+            "Draft a reply to supplier Kovar: we accept delivery on 12 August, but not the surcharge "
+            "of 4 %. Don't send it.",
+            "Draft a reply to supplier Kovar: we accept delivery on 12 August, but not the surcharge "
+            "of 4 %.",
+        ),
+        (
+            "Why is the nightly import slow? Compare the plans of 3 May and 4 May. Don't touch the "
+            "indexes.",
+            "Why is the nightly import slow? Compare the plans of 3 May and 4 May.",
+        ),
+    ],
+)
+def test_a_near_copy_may_leave_out_what_this_receiver_does_not_need(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)

@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .changed_values import is_transposed, keeps_to
-from .facts import HARD, read
-from .lost_limits import excludes, names_caller
-from .only_gaps import bounds_number, tells_story
+from .facts import read
+from .lost_limits import excludes, names_caller, only_limits, only_reads
+from .only_gaps import bounds_number
 from .patterns import regex
 from .quantities import in_digits
 from .replaced_words import may_be_inside, may_be_same_name
@@ -24,7 +24,6 @@ from .words import (
     COMMON,
     MONTHS,
     asides,
-    excuses,
     forbids,
     is_callers,
     is_courtesy,
@@ -192,22 +191,15 @@ def _is_number_changed(gap: _Gap, sent: Sent) -> bool:
 
 
 def _needed_of(gap: _Gap, sent: Sent) -> list[str]:
-    """Return the parts of a gap that the work needs: limits, an item of a list, a setting."""
+    """Return the parts of a gap that the work needs: its limits.
+
+    Words can't show whether it needs anything else: an item can be left to the user ("The screen we
+    can borrow"), and a value can tell only the caller something ("The tenant is Ms Reyes").
+    """
     parts = sentences(gap.text) if gap.whole else [gap.text]
-    limits = [part for part in parts if _is_limit_cut(part, sent, gap)]
-    if limits:
-        return limits
-    return [gap.text] if _is_item_cut(gap, sent) or _is_setting_cut(gap, sent) else []
+    return [part for part in parts if _is_limit_cut(part, sent, gap)]
 
 
-# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
-_ONLY_LIMITS = regex(
-    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
-        |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
-        |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
-        |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
 # Words that limit the work, for a text that is otherwise copied. `forbids` is for any other text.
 _LIMITS_WORK = regex(
     r"\b(?:no|none|nobody|nothing|not|disregard|kein\w*|niemand|nichts|aucun\w*|rien|nadie"
@@ -232,9 +224,9 @@ def _is_limit_cut(text: str, sent: Sent, gap: _Gap) -> bool:
     """Return whether a part of a gap limits the work, and no other text has it."""
     if _is_contrast(text, gap) or is_callers(text) or is_courtesy(text) or asides(text):
         return False
-    if names_caller(text) or not _limits_work(text):
+    if names_caller(text) or only_reads(text, sent) or not _limits_work(text):
         return False
-    if gap.whole and _ONLY_LIMITS.match(text) is None:
+    if gap.whole and not only_limits(text):
         return False
     if _has_deadline(text):
         return False
@@ -266,56 +258,3 @@ def _is_contrast(text: str, gap: _Gap) -> bool:
     place = match["place"]
     clause = re.split(r"[.;:!?]", gap.before)[-1].casefold()
     return place is None or f" {place.casefold()} " in f" {clause}"
-
-
-# The most words of an item: "and 4 vegetarian meals without nuts".
-_ITEM = 6
-
-
-def _is_item_cut(gap: _Gap, sent: Sent) -> bool:
-    """Return whether a copy lacks one item of a list: `1,400 jobs`, `and nextCycle()`.
-
-    An item that starts with a verb can be a task of its own.
-    """
-    at = sent.request.text.find(gap.text)
-    if at <= 0 or gap.whole or sent.has_own_words:
-        return False
-    before = sent.request.text[:at].rstrip()[-1:]
-    after = sent.request.text[at + len(gap.text) :].lstrip(" ()\"'")
-    starts = re.match(r"(?:and|und|et|y)\s(?=[^\W\d_]*[A-Z])|(?:and |und |et |y )?\d", gap.text)
-    ends = after[:1] in (",", ";", ".", ":", "") or re.match(r"(?:and|und|et|y)\s", after)
-    listed = before in (",", ";") or gap.text[:1].isalpha()
-    if starts is None or not ends or not listed or len(gap.text.split()) > _ITEM:
-        return False
-    return _is_setting(gap.text, sent, gap)
-
-
-# "The date of valuation is 31 December 2023", "MSRV is 1.74": neither a story nor a task.
-_SETTING = regex(
-    r"^(?:The [a-z]|[A-Z])[\w-]*(?: (?:of|for) (?:the )?[\w-]+| [\w-]+)? (?:is|=) (?:\S+ ?){1,4}$"
-)
-_OF_CALLER = regex(
-    r"\b(?:deadline|due|contact|phone|number|extension|call\w*|reach\w*|boss|budget|invoice|bill|cost"
-    r"|total|price|paid|today|reference|deliver\w*|birthday|name|address|mail|urgent|important)\b",
-    re.IGNORECASE,
-)
-
-
-def _is_setting_cut(gap: _Gap, sent: Sent) -> bool:
-    """Return whether a copy lacks a sentence that only sets a value for the work."""
-    if not gap.whole or _SETTING.match(gap.text) is None or sent.has_own_words:
-        return False
-    return _OF_CALLER.search(gap.text) is None and _is_setting(gap.text, sent, gap)
-
-
-def _is_setting(text: str, sent: Sent, gap: _Gap) -> bool:
-    """Return whether a text sets a value or a name for the work, and no other text has it."""
-    if is_callers(text) or is_courtesy(text) or asides(text) or excuses(text) or "@" in text:
-        return False
-    if tells_story(text) or _has_deadline(text):
-        return False
-    facts = read(text).without(read(gap.rest))
-    names = re.search(r"\b[A-Z]", text) is not None
-    if not names and not any(fact.kind in HARD for fact in facts):
-        return False
-    return not any(sent.comes_up(fact) for fact in facts)

@@ -26,6 +26,11 @@ def limit_lost(sentence: str, words: list[Fact], sent: Sent) -> bool:
     """
     if not sent.is_whole or not forbids(sentence) or is_callers(sentence) or sent.is_json:
         return False
+    if only_reads(sentence, sent):
+        return False
+    # "Eilt nicht" is a statement with a negation, and no order.
+    if not only_limits(sentence):
+        return False
     # "The 6 badges. Without Mr. Haas. So 5.": the number that counts carries the limit.
     if any(sums_up(each) for each in sentences(in_digits(sent.request.text))):
         return False
@@ -34,6 +39,47 @@ def limit_lost(sentence: str, words: list[Fact], sent: Sent) -> bool:
     rest = [each for each in sentences(sent.request.text) if each != sentence]
     others = [fact for each in rest for fact in read(each).facts]
     return not sets_limit(sent.prompt) and sent.concerns(others)
+
+
+# Work that only reads: "Why is the import slow? Compare the two plans", for a user who adds "don't
+# restart the worker". Its receiver may have no tool to restart anything. Not "compare the plans and
+# rebuild the statistics".
+_READS = regex(
+    r"""^\W*(?:(?:please|then|and|bitte|und)\ )*
+        (?:check|compare|list|show|explain|look|search|read|count|describe|summari[sz]e|tell
+        |prüfe?|vergleiche?|zeige?|erkläre?|compare[rz]?|vérifie[rz]?|explique[rz]?|comprueba|compara
+        |explica)\b
+        (?!.*\ (?:and|und|et|y)\ [^\W\d_])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CHANGES = regex(
+    r"\b(?:touch|change|restart|modify|delete|write|edit|update|deploy|remove|rename|move|drop|reboot"
+    r"|änder\w*|lösch\w*|starte\w*|modifie\w*|supprime\w*|redémarre\w*|toques|cambies|borres|reinicies)\b",
+    re.IGNORECASE,
+)
+
+
+def only_reads(limit: str, sent: Sent) -> bool:
+    """Return whether a limit forbids changes, and the prompt only asks to read something."""
+    if _CHANGES.search(limit) is None:
+        return False
+    parts = sentences(sent.prompt)
+    return all(part.endswith("?") or _READS.match(part) is not None for part in parts)
+
+
+# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
+_ONLY_LIMITS = regex(
+    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+        |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
+        |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
+        |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def only_limits(text: str) -> bool:
+    """Return whether a text starts like an order that does nothing but limit the work."""
+    return _ONLY_LIMITS.match(text) is not None
 
 
 # What is excluded: "nothing in Bairro Alto", "don't touch payments-db", "no walnuts anywhere". Not
@@ -97,7 +143,12 @@ def exclusion_lost(sentence: str, sent: Sent) -> bool:
         if not is_callers(_clause_of(sentence, found.start("object"), found.end()))
         and _is_left_out(found["object"], sent)
     ]
-    if not lost or names_caller(sentence) or _excludes_other(lost, sent):
+    if (
+        not lost
+        or names_caller(sentence)
+        or only_reads(sentence, sent)
+        or _excludes_other(lost, sent)
+    ):
         return False
     own = [f for f in sent.told.facts if f.kind == "word" and not sent.asked.holds(f)]
     return any(_names_in(each) for each in lost) or len(own) <= _OWN_WORDS

@@ -21,6 +21,7 @@ from .changed_values import (
     swapped_digits,
 )
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
+from .only_gaps import bounds_number, comes_back
 from .patterns import regex
 from .quantities import SHARE_OF, share_keys
 from .restated_values import (
@@ -42,6 +43,7 @@ from .words import (
     is_of_birth,
     is_rough,
     only_questions,
+    only_states,
     refers_to_others,
     remains,
     sets_limit,
@@ -241,6 +243,11 @@ def _is_missing(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     # "Two more positions" can be "further positions", and a planner can keep a deadline to itself.
     if fact.text.isalpha() or is_deadline(fact.text, sentence.text):
         return False
+    # "I still have the card ending 2203": only a request or a limit shows that a number is needed.
+    own = _own_clause(fact, sentence)
+    clause = sentence.text if own is None else own[0]
+    if (only_states(clause) and not bounds_number(clause)) or comes_back(clause, sent):
+        return False
     return sent.retold and _is_needed(fact, sentence, sent)
 
 
@@ -268,6 +275,13 @@ def _has_its_unit(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     return any(unit_text(value) in units and sent.asked.holds(value.fact) for value in told)
 
 
+def _own_clause(fact: Fact, sentence: _Sentence) -> tuple[str, Reading] | None:
+    """Return the first clause of a sentence that has a fact, with its reading."""
+    return next(
+        (one for one in sentence.clauses if any(f.keys == fact.keys for f in one[1].facts)), None
+    )
+
+
 def _is_needed(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     """Return whether a fact belongs to what the prompt is about.
 
@@ -275,9 +289,7 @@ def _is_needed(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     the screws. Carried numbers count as shared words, or a short prompt ("Was A-17 paid twice?")
     would share nothing with "Did I pay A-17 twice?".
     """
-    own = next(
-        (one for one in sentence.clauses if any(f.keys == fact.keys for f in one[1].facts)), None
-    )
+    own = _own_clause(fact, sentence)
     if own is None or len(sentence.clauses) == 1:
         return sent.concerns(sentence.carried)
     clause, part = own

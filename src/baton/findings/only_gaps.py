@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from .facts import HARD, Fact, is_spelled_in, number_keys, read
+from .lost_limits import only_reads
 from .patterns import regex
 from .quantities import in_digits
 from .restated_values import may_be_said_otherwise
@@ -22,6 +23,7 @@ from .words import (
     is_courtesy,
     is_deadline,
     only_questions,
+    only_states,
 )
 
 # Words that limit the number after them: "at most 180 EUR", "above 2 %", "not before 3 June".
@@ -122,6 +124,8 @@ def _is_required(fact: Fact, sentence: str) -> bool:
         return False
     if bounds_number(clause):
         return True
+    if only_states(clause):
+        return False
     if fact.is_day or any(key.startswith("t:") for key in fact.keys):
         when = rf"{_WHEN}{re.escape(fact.text)}(?!\w)"
         return re.search(when, clause, re.IGNORECASE) is not None
@@ -170,7 +174,11 @@ def only_clause_missing(missing: list[tuple[Fact, str]], sent: Sent) -> list[tup
     first, sentence = missing[0]
     if any(other != sentence for _, other in missing):
         return []
-    clause = next((c for c in clauses(in_digits(sentence)) if first.text in c), sentence)
+    parts = clauses(in_digits(sentence))
+    # "Four of us join from Lisbon." A sentence of its own can be a remark, or an offer.
+    if len(parts) == 1:
+        return []
+    clause = next((c for c in parts if first.text in c), sentence)
     reading = read(clause)
     if not all(reading.holds(fact) for fact, _ in missing) or not _is_of_work(clause):
         return []
@@ -180,11 +188,22 @@ def only_clause_missing(missing: list[tuple[Fact, str]], sent: Sent) -> list[tup
     words = [fact for fact in reading.facts if fact.kind == "word"]
     if not words or any(sent.comes_up(fact) for fact in words):
         return []
-    others = [each for each in all_clauses(in_digits(sent.request.text)) if each != clause]
-    # "2 projectors and 1 screen. The screen we can borrow": a user who comes back to it settles it.
-    if any(read(other).holds(word) for other in others for word in words):
+    if comes_back(clause, sent):
         return []
+    others = [each for each in all_clauses(in_digits(sent.request.text)) if each != clause]
     return missing if all(_is_covered(each, sent) for each in others) else []
+
+
+def comes_back(clause: str, sent: Sent) -> bool:
+    """Return whether a user comes back to what a prompt leaves out, and so may have settled it.
+
+    "2 projectors and 1 screen. The screen we can borrow."
+    """
+    left_out = [f for f in read(clause).facts if f.kind == "word" and not sent.comes_up(f)]
+    if not left_out:
+        return False
+    others = (each for each in all_clauses(sent.request.text) if in_digits(each) != clause != each)
+    return any(read(other).holds(word) for other in others for word in left_out)
 
 
 def _is_of_work(clause: str) -> bool:
@@ -296,4 +315,4 @@ def only_words_missing(sent: Sent) -> list[str]:
     (clause,) = missing
     if is_callers(clause) or is_courtesy(clause) or excuses(clause) or tells_story(clause):
         return []
-    return missing
+    return [] if only_reads(clause, sent) else missing

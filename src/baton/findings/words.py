@@ -327,6 +327,12 @@ _LENGTH = (
     rf"\b(?:in|within|at most|no more than|not more than|max(?:imum|\.)?|up to|under|about)"
     rf" {_COUNT}(?: \w+)? {_FORM}\b"
 )
+_LENGTH_ELSEWHERE = (
+    r"\b(?:höchstens|maximal|max\.?|nicht mehr als|unter|in|au plus|pas plus de|moins de|maximum|en"
+    r"|no más de|como máximo|máximo|menos de) \w+(?: \w+)?"
+    r" (?:Sätzen?|Wörtern?|Zeilen?|Zeichen|Absätzen?|Stichpunkten?|phrases?|mots?"
+    r"|lignes?|caractères|frases?|palabras?|líneas?|caracteres)\b"
+)
 _FINDS = "find|list|show|name|give|propose|suggest|recommend|bitte|nenne|finde|trouve|donne|dame"
 # "If Friday is impossible, Saturday at 10", "failing that, room 4": what to do if that fails.
 _NOT_POSSIBLE = (
@@ -348,6 +354,7 @@ _ASIDES = tuple(
     for pattern in (
         _OWN_DEEDS,
         _LENGTH,
+        _LENGTH_ELSEWHERE,
         rf"\bfor the {_COUNT}(?:st|nd|rd|th)? time\b",
         r"\bfor the (?:second|third|fourth|fifth) time\b",
         rf"\b{_COUNT}(?: \w+)? {_FORM} (?:is|are|will be) (?:enough|fine|plenty|sufficient)\b",
@@ -530,10 +537,11 @@ _DEMANDS = regex(
     re.VERBOSE | re.IGNORECASE,
 )
 # Things that the caller itself does or does not do: whom it informs, how it answers, whether it
-# waits.
+# waits, and what it does with the result ("don't send it").
 _OF_CALLER = regex(
     r"""\b(?:tell|hear|know|inform|calls?|calling|phone|ring|e-?mails?|mails?|repl(?:y|ies)|answers?
-        |respond|ask|asking|wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
+        |respond|ask|asking|(?:send|publish|post|submit|forward)\ (?:it|them|anything)
+        |wait|waiting|worry|hurry|rush|bother|disturb|believe|think|forget
         |hesitate|excuses?|jargon|reports?|urgent|sure|problem|idea|longer|sag\w*|erzähl\w*|erfahr\w*|anruf\w*|ruf\w*|warte\w*
         |antwort\w*|lust|eile|dire|dites|appel\w*|attend\w*|réponse|llam\w*|diga\w*|esper\w*
         |respuesta)\b""",
@@ -549,6 +557,41 @@ def is_callers(limit: str) -> bool:
     if _OF_CALLER.search(limit) is not None:
         return True
     return _TELLS_OF.match(limit) is not None and _DEMANDS.search(limit) is None
+
+
+# A statement about something else: "the author has kept bees for 30 years", or its second half,
+# "has kept bees for 30 years". Not "the driver has to ring first".
+_HAS = (
+    r"(?:is|are|was|were|has|had|does|did|says?|said|shows?|ends?|ist|sind|war|waren|hat|hatten?|haben"
+    r"|est|sont|était|étaient|ont|es|son|era|eran|tienen?|está|están|ha|han)(?!\ to\b)"
+)
+_STATES = regex(
+    rf"""^\W*(?:(?:and|but|so|because|as|since|und|aber|denn|weil|et|mais|y|pero)\ ){{0,4}}
+        (?:(?:the|this|that|these|those|der|die|das|den|ein|eine|le|la|les|un|une|el|los|las|una)
+            (?:\ \S+){{1,4}}?\ )?
+        {_HAS}\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# What turns a statement into a request: "I'd like 2 seats", "nous cherchons un gîte". Not the nouns
+# in "my order was 3 days late".
+_WISHES = regex(
+    r"""\b(?:please|would|could|like|(?:look|search|order|book|plann)ing|wish|prefer|plan\ to
+        |have\ to|has\ to|got\ to|going\ to|bitte|suchen?|brauch\w*|bräucht\w*|hätte\w*|würde\w*
+        |wünsch\w*|bestellen?|buchen?|voudr\w+|aimer\w+|cherch\w+|besoin|souhait\w+|prévo\w+|busc\w+
+        |necesit\w+|quisier\w+|gustar\w+|querr\w+|tengo\ que|tenemos\ que)\b|['’]d\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def only_states(clause: str) -> bool:
+    """Return whether a clause states something and requests nothing: "I still have card 2203".
+
+    Words can't show whether a receiver needs a statement: "4 are coeliac" is needed for a lunch,
+    "four of us join from Lisbon" is not for a room.
+    """
+    if "?" in clause or _DEMANDS.search(clause) or _WISHES.search(clause):
+        return False
+    return _TELLS_OF.match(clause) is not None or _STATES.match(clause) is not None
 
 
 _KEEPS_BACK = regex(
