@@ -19,7 +19,7 @@ def test_findings_spare_calls_and_settle_nothing_wrongly() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=280,
     )
     assert ran.stdout.strip() in (ROOT / "docs" / "rubrics.md").read_text("utf-8")
     rows = [
