@@ -821,26 +821,24 @@ def _rename_targets(pending: list[_Transfer], run: RunSpans) -> None:
     The hand-over tool of OpenAI Agents may have any name (`tool_name_override`). Its answer is
     always `{"assistant": "Billing"}`, and some instrumentations have no span of the hand-off.
     """
-    odd = {
-        transfer.action.call.id: transfer
-        for transfer in pending
-        if transfer.action.call is not None
-        and transfer.action.call.id is not None
-        and transfer.action.handoff is None
-        and not same_name(transfer.dispatch.to_agent, run.agent)
-    }
-    if not odd or not run.models:
-        return
-    for message in run.models[0].heard_messages():
+    named: set[str | None] = set()
+    for message in run.models[0].heard_messages() if run.models else ():
         for answer in message.answers:
             said = answer.result.plain() if answer.result is not None else None
-            data = parsed(said) if isinstance(said, str) else said
-            if answer.id in odd and isinstance(data, dict) and data.keys() == {"assistant"}:
+            if not isinstance(said, str) or "assistant" not in said:
+                continue
+            data = parsed(said)
+            if isinstance(data, dict) and data.keys() == {"assistant"}:
                 if same_name(str(data["assistant"]), run.agent):
-                    transfer = odd[answer.id]
-                    transfer.stated, transfer.dispatch.basis = True, "stated"
-                    transfer.dispatch.to_agent = run.agent
-                    transfer.key = name_key(run.agent)
+                    named.add(answer.id)
+    for transfer in pending if named else ():
+        call = transfer.action.call
+        if call is None or call.id is None or call.id not in named:
+            continue
+        if transfer.action.handoff is None and not same_name(transfer.dispatch.to_agent, run.agent):
+            transfer.stated, transfer.dispatch.basis = True, "stated"
+            transfer.dispatch.to_agent = run.agent
+            transfer.key = name_key(run.agent)
 
 
 def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Transfer | None:
