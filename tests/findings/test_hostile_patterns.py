@@ -15,7 +15,7 @@ import pytest
 import baton.evaluators
 import baton.findings
 from baton.evaluators.registry import evaluator_entry
-from baton.findings.patterns import LazyPattern
+from baton.findings.lazy_patterns import LazyPattern
 from baton.model import EvalContext
 from baton.testing.build import call, delegate, run, trace
 

@@ -12,7 +12,7 @@ from .claims import LONGEST, statements
 from .dispatch_target_known import agent_of
 from .facts import language
 from .finding import NO_NAMES, TOO_LONG, Answer, Clear, Finding, NotRecorded, name_key
-from .patterns import regex
+from .lazy_patterns import regex
 
 # "I'll transfer you to", "Let me ask", "Handing this over to", "I've passed it on to". The receiver
 # of the work comes next.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .values import Value
 
 # Words that show that a clause means another value on purpose: "normal is 12 to 16", "Last year it

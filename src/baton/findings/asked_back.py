@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .empty_answers import asks_for_choice
 from .facts import HARD, Fact, Reading, read
-from .patterns import regex
+from .lazy_patterns import regex
 from .values import Value, unit_text, values_of
 from .words import COMMON, NO_LABELS, clause_with, sentences
 

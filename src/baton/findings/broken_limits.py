@@ -13,7 +13,7 @@ from baton.model import ToolCall
 
 from .finding import changes_something
 from .known_values import Known
-from .patterns import regex
+from .lazy_patterns import regex
 from .values import Value, are_near, is_slip, moments, values_of
 
 # --- Bounds

@@ -10,7 +10,7 @@ import re
 from itertools import takewhile
 
 from .facts import Fact, Reading
-from .patterns import regex
+from .lazy_patterns import regex
 from .values import (
     Value,
     days_of,

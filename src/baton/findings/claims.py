@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .patterns import regex
+from .lazy_patterns import regex
 
 # A longer answer is a document: its sentences are its content, not a report.
 LONGEST = 20_000

@@ -29,7 +29,7 @@ from .finding import (
     name_key,
     receivers_of,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 
 # Tools with these prefixes only read: `get_order`, `search_web`, `Read`.
 _LOOKS = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .facts import read
-from .patterns import regex
+from .lazy_patterns import regex
 from .words import is_negative
 
 _SAYS_NO = (

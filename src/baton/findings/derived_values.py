@@ -12,7 +12,7 @@ from itertools import accumulate, combinations
 from .another_value import gives_roughly
 from .facts import rounded_keys
 from .known_values import MOST_VALUES, Known
-from .patterns import regex
+from .lazy_patterns import regex
 from .values import (
     Value,
     are_near,

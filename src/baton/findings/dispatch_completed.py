@@ -23,7 +23,7 @@ from .finding import (
     sender_of,
     steps_of,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 
 # Texts that agent runtimes themselves return in place of an answer to any request. `API Error:
 # 529` and `<tool_use_error>` come from Claude Code, `Error executing tool. coworker mentioned not

@@ -22,7 +22,7 @@ from .finding import (
     receiver_name,
     receivers_of,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 from .shell import commands
 
 # The rules of Claude Code's permissions: `Bash(git:*)`, `WebFetch(domain:example.com)`.

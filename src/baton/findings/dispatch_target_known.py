@@ -32,7 +32,7 @@ from .finding import (
     sender_of,
     steps_of,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 
 _NAME = r"""(?:[`'"](?P<name>[^`'"\n]+)[`'"]|(?P<bare>\w[\w./-]*))"""
 # Runtimes' messages for a hand-off to an unknown agent, from recordings in tests/data: `agent

@@ -22,7 +22,7 @@ from .finding import (
     receivers_of,
     same_result,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 
 # Work that is intentionally repeated, and agents with such tasks: "Verify the list", "Run it
 # with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .words import is_negative
 
 _FIRST_PERSON = r"(?:I['’]ll|I['’]m(?:\ going\ to)?|I\ (?:will|am(?:\ going\ to)?)|let\ me)"

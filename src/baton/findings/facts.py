@@ -20,7 +20,7 @@ from baton.model import Content
 from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge, charge_work, index_kept
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import (
     MONTH_WORDS,
     extra_keys,

@@ -12,7 +12,7 @@ import msgspec
 from baton.model import AgentRun, Content, Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
 
 from .finding import NO_NAMES, Answer, Clear, Finding, NotRecorded, receivers_of
-from .patterns import regex
+from .lazy_patterns import regex
 
 # Keeps `src/retry.py`, `14:30` and `order-88` in one piece: "check a/b" and "check b/a" differ.
 _WORD = regex(r"\w+(?:[.:/'-]\w+)*")

@@ -11,7 +11,7 @@ import re
 from itertools import islice
 
 from .facts import HARD, Fact, read
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import in_digits
 from .reversed_limits import reversed_limits
 from .sent_context import Sent, all_clauses

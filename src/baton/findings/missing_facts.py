@@ -21,8 +21,8 @@ from .changed_values import (
     swapped_digits,
 )
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
+from .lazy_patterns import regex
 from .only_gaps import bounds_number, comes_back
-from .patterns import regex
 from .quantities import SHARE_OF, share_keys
 from .restated_values import (
     has_value_derived_from,

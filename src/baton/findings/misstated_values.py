@@ -23,7 +23,7 @@ from .changed_values import is_transposed
 from .derived_values import follows, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import Known, Told
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import measure_key
 from .values import (
     Value,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .words import MONTHS
 
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from .facts import HARD, Fact, is_spelled_in, number_keys, read
+from .lazy_patterns import regex
 from .lost_limits import only_reads
-from .patterns import regex
 from .quantities import in_digits
 from .restated_values import may_be_said_otherwise
 from .sent_context import Sent, all_clauses, has_to_come

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .text_cache import text_cached
 from .values import Value
 from .words import COMMON

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import msgspec
 
+from .lazy_patterns import regex
 from .notations import written_out
-from .patterns import regex
 from .text_cache import text_cached
 from .words import LANGUAGES, MONTHS, Spelled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .patterns import regex
+from .lazy_patterns import regex
 
 # "Usually takes two to three weeks", "many causes", "differ from practice to practice".
 _GENERAL = regex(

@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from .facts import HARD, read
-from .patterns import regex
+from .lazy_patterns import regex
 from .words import COMMON, MONTHS
 
 # Texts up to this length are compared. Each name of one is compared with each name of the other.

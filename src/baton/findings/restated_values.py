@@ -10,7 +10,7 @@ import re
 from collections.abc import Set
 
 from .facts import HARD, Fact, Reading, hours_of, is_spelled_in, word_key
-from .patterns import regex
+from .lazy_patterns import regex
 from .sent_context import Sent
 
 # Words that can express a number, a time or a share in a way not handled here: "half eight",

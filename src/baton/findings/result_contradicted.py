@@ -29,9 +29,9 @@ from .finding import (
     sender_of,
 )
 from .known_values import MOST_VALUES, Known, Told, known_from
+from .lazy_patterns import regex
 from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
-from .patterns import regex
 from .quantities import days_in_full
 from .values import Value, are_near, unit_text, values_of
 

@@ -45,7 +45,7 @@ from .finding import (
     same_result,
     sender_of,
 )
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import in_digits
 from .refers_away import asks_for_facts, is_unable, refers_away, refers_somewhere
 from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict

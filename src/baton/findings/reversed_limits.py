@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from .facts import HARD, Reading, read
-from .patterns import regex
+from .lazy_patterns import regex
 from .words import COMMON, clauses, sentences
 
 # The maximum number of limits that are checked in a sentence.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .patterns import regex
+from .lazy_patterns import regex
 
 # `<<'EOF'`, `<<-EOF`: what follows on the next lines is text, up to a line of that word.
 _HEREDOC = regex(r"<<(?P<tabs>-?)[ \t]*(?P<quote>['\"\\]?)(?P<word>\w+)['\"]?")

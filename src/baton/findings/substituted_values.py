@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .changed_values import is_shifted, keeps_limit
 from .facts import Fact
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import in_digits
 from .restated_values import has_value_derived_from, may_be_worked_out
 from .sent_context import Sent

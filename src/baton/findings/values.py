@@ -10,7 +10,7 @@ from typing import NamedTuple
 from baton.model.views import charge
 
 from .facts import KEPT_LENGTH, Fact, name_parts, read_part
-from .patterns import regex
+from .lazy_patterns import regex
 from .quantities import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences

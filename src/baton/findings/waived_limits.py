@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .patterns import regex
+from .lazy_patterns import regex
 
 _BOUND = (
     r"(?:at\ most|no\ more\ than|not\ more\ than|max(?:imum|imal|\.)?|under|below|up\ to|less\ than"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from .patterns import regex
+from .lazy_patterns import regex
 from .text_cache import text_cached
 
 # A common word proves nothing: "The order was found and checked" and many unrelated answers contain

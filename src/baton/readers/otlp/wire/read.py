@@ -168,8 +168,8 @@ class SpanFiles:
 
     All files are read at once; data over 128 KiB waits in a temporary file until ``close``.
     ``on_lost`` is called with what could not be kept, and ``on_note`` with what was corrected.
-    ``spans`` is the number of spans, and ``problems`` are the errors in the data: complete
-    conversations are there all the same.
+    ``spans`` is the number of spans, and ``problems`` are the errors in the data. Conversations
+    that are complete are read in spite of them.
 
     Raises:
         InputError: a file cannot be read or exceeds a limit.
