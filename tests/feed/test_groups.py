@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
+
+from tests.clock import cpu_limit
 
 from baton.feed.groups import Event, Members, group_texts, keep_names, middle_of
 
@@ -56,22 +57,20 @@ def _texts(seed: int) -> tuple[list[str], list[str]]:
 def test_thousands_of_groups_keep_their_names_in_seconds() -> None:
     groups = [[f"m{n}.{k}" for k in range(3)] for n in range(4_000)]
     before = {f"n{n}": group for n, group in enumerate(groups)}
-    began = time.process_time()
-    kept = keep_names(before, groups[::-1])
-    assert kept.names == [f"n{n}" for n in reversed(range(4_000))]
-    assert kept.events == []
-    fresh = keep_names({}, groups)
-    assert len(set(fresh.names)) == 4_000
-    assert time.process_time() - began < 5
+    with cpu_limit(5):
+        kept = keep_names(before, groups[::-1])
+        assert kept.names == [f"n{n}" for n in reversed(range(4_000))]
+        assert kept.events == []
+        fresh = keep_names({}, groups)
+        assert len(set(fresh.names)) == 4_000
 
 
 def test_the_middle_of_10_000_texts_is_found_in_seconds() -> None:
     texts = [
         f"The agent {chr(97 + n % 26)}{chr(97 + n // 26 % 26)}x is rude" for n in range(10_000)
     ]
-    began = time.process_time()
-    assert middle_of([*texts, "The agent is rude"]) == "The agent is rude"
-    assert time.process_time() - began < 5
+    with cpu_limit(5):
+        assert middle_of([*texts, "The agent is rude"]) == "The agent is rude"
 
 
 def test_three_wordings_of_a_complaint_are_one_group() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from tests.clock import cpu_limit, slowness
 
 import baton.evaluators
 import baton.findings
@@ -117,6 +118,7 @@ def test_each_pattern_reads_any_text_in_time() -> None:
         for source, pattern in patterns().items()
         for text in texts_for(pattern, len(PIECES) + 15)
         if taken(pattern, text[:PART]) > SECONDS
+        and taken(pattern, text[:PART]) > SECONDS * slowness()
     }
     assert slow == set()
 
@@ -126,6 +128,5 @@ def test_a_hostile_request_and_prompt_are_judged_in_time(piece: str) -> None:
     text = (piece * LONG)[:LONG]
     worker = run("worker", call("look_up", {"q": text}, text), input=text, output=text)
     made = trace(run("main", delegate("worker", text, result=text), text), worker, text)
-    start = time.process_time()
-    evaluator_entry("context_carried").target().evaluate(made, None, EvalContext())
-    assert time.process_time() - start < 3
+    with cpu_limit(3):
+        evaluator_entry("context_carried").target().evaluate(made, None, EvalContext())

@@ -6,6 +6,7 @@ import time
 
 import msgspec
 import pytest
+from tests.clock import cpu_limit
 
 from baton.formats.document import Document
 from baton.guard import Guard
@@ -307,7 +308,6 @@ def test_a_hostile_name_stays_one_line_of_a_reason() -> None:
 
 
 def test_thousands_of_rules_are_read_in_a_moment() -> None:
-    began = time.process_time()
-    made = rules(*("{max_dispatches: 3}" for _ in range(5000)))
-    assert made.rules[-1].name == "max_dispatches_5000"
-    assert time.process_time() - began < 10
+    with cpu_limit(10):
+        made = rules(*("{max_dispatches: 3}" for _ in range(5000)))
+        assert made.rules[-1].name == "max_dispatches_5000"

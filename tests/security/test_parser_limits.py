@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.clock import cpu_limit
 from tests.conftest import Baton
 from tests.processes import run_baton
 
@@ -234,10 +235,8 @@ def test_thousands_of_unknown_keys_are_reported_at_once(suffix: str, tmp_path: P
     file = tmp_path / f"cases{suffix}"
     junk = {f"unknown_key_{n}": n for n in range(8_000)}
     file.write_text(json.dumps({"cases": [{"id": "a", "input": "Hi", "agent": ["b"], **junk}]}))
-    began = time.process_time()
-    with pytest.raises(InputError) as caught:
+    with cpu_limit(SECONDS), pytest.raises(InputError) as caught:
         baton.load_dataset(file)
-    assert time.process_time() - began < SECONDS
     problems = caught.value.problems
     assert len(problems) == 101
     assert "did you mean `agents`?" in str(problems[0])
@@ -248,10 +247,8 @@ def test_a_key_of_a_megabyte_is_compared_with_nothing(tmp_path: Path) -> None:
     file = tmp_path / "cases.json"
     keys = {"ab" * 500_000 + str(n): 1 for n in range(8)}
     file.write_text(json.dumps({"cases": [{"id": "a", "input": "Hi", **keys}]}))
-    began = time.process_time()
-    with pytest.raises(InputError):
+    with cpu_limit(SECONDS), pytest.raises(InputError):
         baton.load_dataset(file)
-    assert time.process_time() - began < SECONDS
 
 
 def test_every_limit_says_why_it_has_its_value() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.clock import cpu_limit
 
 from baton import evaluate, load_traces, score
 from baton.model import InputError, Trace
@@ -141,9 +142,8 @@ def test_own_patterns_have_their_name_in_the_tag_and_take_linear_time() -> None:
     redaction = redaction_of({"patterns": {"employee": "EMP-[0-9]{6}", "slow": "(a+)+$"}})
     assert redaction.text("ask EMP-123456") == f"ask {tag('employee', 'EMP-123456')}"
     assert redaction.text("größer EMP-123456 größer").endswith("] größer")
-    began = time.process_time()
-    redaction.text("a" * 50_000 + "b")
-    assert time.process_time() - began < 5
+    with cpu_limit(5):
+        redaction.text("a" * 50_000 + "b")
 
 
 @pytest.mark.parametrize(

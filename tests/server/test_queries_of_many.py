@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from sqlalchemy import insert
+from tests.clock import cpu_limit
 
 from baton.model.filter import filter_of
 from baton.server.queries import CONVERSATION_FIELDS, conversations
@@ -47,7 +47,6 @@ def many(store: Store) -> Store:
 @pytest.mark.parametrize("words", ["agent:refunds", "to:refunds", "from:desk to:refunds"])
 def test_an_agent_of_most_conversations_is_found_at_once(many: Store, words: str) -> None:
     chosen = filter_of(words, CONVERSATION_FIELDS)
-    started = time.process_time()
-    page = conversations(many, 1, chosen)
-    assert time.process_time() - started < 0.3
+    with cpu_limit(0.3):
+        page = conversations(many, 1, chosen)
     assert [each.id for each in page.items] == list(range(_COUNT - 1, _COUNT - 51, -1))
