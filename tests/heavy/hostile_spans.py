@@ -206,6 +206,15 @@ def delegates(size: int) -> list[Span]:
     return writer.spans
 
 
+def at_once(size: int) -> list[Span]:
+    """Runs side by side that no calls started, and that all end after the last one started."""
+    writer = Writer()
+    agent = writer.agent("a", None, (0, 9.0 * size))
+    for number in range(size):
+        writer.agent(f"b{number % 50}", agent, (number, number + 2.0 * size))
+    return writer.spans
+
+
 def loose(size: int) -> list[Span]:
     """Requests without an agent around them, told by two instrumentations."""
     writer = Writer()
@@ -253,6 +262,7 @@ SHAPES: dict[Shape, int] = {
     ping_pong: 2_000,
     lost_transfers: 2_000,
     delegates: 5_000,
+    at_once: 10_000,
     loose: 5_000,
     conversations: 1_000,
     plain: 100_000,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -85,12 +87,30 @@ class _Transfer:
 class _Place:
     """Runs with the same parent: those that the next run can follow, and their transfers.
 
-    ``arrived`` holds transfers by the id of the run that they led to.
+    ``arrived`` holds transfers by the id of the run that they led to. Of 100,000 agents that work
+    at the same time, the next one must not look at each to find that it has not ended. So they are
+    ``working``, by their number, until a run starts after the first of ``ends``.
     """
 
-    frontier: list[RunSpans] = field(default_factory=list)
+    frontier: list[tuple[int, RunSpans]] = field(default_factory=list)
+    working: dict[int, RunSpans] = field(default_factory=dict)
+    ends: list[tuple[float, int]] = field(default_factory=list)
     pending: list[_Transfer] = field(default_factory=list)
     arrived: dict[str, _Transfer] = field(default_factory=dict)
+
+    def ends_at(self, number: int, run: RunSpans) -> None:
+        """Note the end of a run; of several, the earliest counts."""
+        heappush(self.ends, (run.ended, number))
+
+    def advance(self, run: RunSpans) -> None:
+        """Add to the frontier the runs that may have ended when this one starts."""
+        size = len(self.frontier)
+        while self.ends and self.ends[0][0] - run.started < _TICK:
+            number = heappop(self.ends)[1]
+            if number in self.working:
+                self.frontier.append((number, self.working.pop(number)))
+        if len(self.frontier) > size:
+            self.frontier.sort(key=itemgetter(0))
 
 
 def link(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: TraceBuilder) -> None:
@@ -180,6 +200,7 @@ class _Linker:
         self._fanned: dict[str, list[Dispatch]] = {}
         self._begun: dict[str, list[RunSpans]] = {}
         self._joins = 0
+        self._numbers = {id(run): number for number, run in enumerate(runs)}
         self._owners = {id(node): run for run in runs for node in run.nodes}
         self._below = _runs_below(runs, actions, self._owners)
         # The runs below the agent of a run, but not below one of its calls.
@@ -196,7 +217,9 @@ class _Linker:
         if not self._transferred(place, run, before) and not self._nested(run, before):
             if not self._stated_inputs(run) and before:
                 self._followed(place, run, before)
-        self._place(run).frontier.append(run)
+        place = self._place(run)
+        place.working[self._numbers[id(run)]] = run
+        place.ends_at(self._numbers[id(run)], run)
         self._begun.setdefault(name_key(run.agent), []).append(run)
 
     def send(self, run: RunSpans) -> None:
@@ -501,6 +524,9 @@ class _Linker:
         self._place(transfer.sender).pending.remove(transfer)
         if self._owners.get(id(run.outer)) is transfer.sender:
             _step_aside(transfer.sender, run)
+            self._place(transfer.sender).ends_at(
+                self._numbers[id(transfer.sender)], transfer.sender
+            )
         self._place(run).arrived[run.run.id] = transfer
 
     # Runs that follow without a call.
@@ -716,12 +742,14 @@ def _around(node: Node, run: RunSpans) -> bool:
 
 def _just_before(place: _Place, run: RunSpans) -> list[RunSpans]:
     """Return the runs that ended last before this one started. Nothing follows earlier runs."""
-    ended = [o for o in place.frontier if _ended_before(o, run) and not _still_inside(o, run)]
+    place.advance(run)
+    ended = [o for _, o in place.frontier if _ended_before(o, run) and not _still_inside(o, run)]
     if not ended:
         return ended
     latest = max(other.started for other in ended)
     gone = {id(other) for other in ended if other.ended <= latest}
-    place.frontier = [other for other in place.frontier if id(other) not in gone]
+    if gone:
+        place.frontier = [one for one in place.frontier if id(one[1]) not in gone]
     return [other for other in ended if id(other) not in gone]
 
 
