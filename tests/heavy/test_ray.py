@@ -71,7 +71,7 @@ def test_scoring_continues_when_a_worker_is_killed(tmp_path: Path) -> None:
     ray = ["--backend", "ray", "--workers", "2", "--out", "there"]
     with started(tmp_path, *arguments, *ray) as process:
         before = kill_one(process.pid, tmp_path / "there", 200)
-        code = process.wait(timeout=120)
+        code = process.wait(timeout=240)
         left = list(below(process.pid))
     assert 200 <= before < TRACES - 400
     assert code == 1, (tmp_path / "printed").read_text()
@@ -82,7 +82,7 @@ def test_scoring_continues_when_a_worker_is_killed(tmp_path: Path) -> None:
     assert Counter(row["case_id"] for row in found).most_common(1)[0][1] == 1
 
     with started(tmp_path, *arguments, "--out", "here") as process:
-        assert process.wait(timeout=120) == 1
+        assert process.wait(timeout=240) == 1
     (here,) = (tmp_path / "here").iterdir()
     for name in ("index.jsonl", "bodies.jsonl"):
         assert (here / name).read_bytes() == (there / name).read_bytes()
@@ -98,7 +98,7 @@ def test_cases_are_played_once_though_a_worker_is_killed(tmp_path: Path) -> None
     )
     with started(tmp_path, "eval", "baton.yaml", "--repeat", "2", "--out", "out") as process:
         before = kill_one(process.pid, tmp_path / "out", 30)
-        code = process.wait(timeout=120)
+        code = process.wait(timeout=240)
     assert before < 250
     assert code == 0, (tmp_path / "printed").read_text()
     (folder,) = (tmp_path / "out").iterdir()
@@ -122,7 +122,7 @@ def test_more_workers_than_the_cluster_has_room_for_hold_nothing_up(tmp_path: Pa
         "raise SystemExit(code)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=240,
         check=False,
     )  # fmt: skip
     (folder,) = (tmp_path / "out").iterdir()
@@ -133,7 +133,34 @@ def test_a_cluster_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(trace(1)) + b"\n")
     (tmp_path / "c.yaml").write_text("backend: {type: ray, address: '127.0.0.1:1'}\n")
     with started(tmp_path, "score", "t.jsonl", "-c", "c.yaml") as process:
-        code = process.wait(timeout=120)
+        code = process.wait(timeout=240)
     printed = (tmp_path / "printed").read_text()
     assert code == 2, printed
     assert "the Ray cluster cannot be reached" in printed
+
+
+@pytest.mark.parametrize(("failing", "code", "says"), [(1, 0, ""), (9, 2, "in 3 attempts")])
+def test_a_cluster_that_starts_too_slowly_is_started_again(
+    failing: int, code: int, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(trace(1)) + b"\n")
+    # Ray asks here whether its node has started, for 30 seconds.
+    late = (
+        "import ray._private.services as services\n"
+        f"told, left = services.get_node, [None] * {failing}\n"
+        "def get_node(*given, **named):\n"
+        "    if left:\n"
+        "        left.pop()\n"
+        "        raise Exception('The current node timed out during startup. This could happen')\n"
+        "    return told(*given, **named)\n"
+        "services.get_node = get_node\n"
+        "from baton.cli import main\n"
+        "raise SystemExit(main(['score', 't.jsonl', '--backend', 'ray', '--workers', '1']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", late], cwd=tmp_path, capture_output=True, text=True, timeout=240,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done
+    assert says in done.stderr
+    assert "internal error" not in done.stderr

@@ -15,7 +15,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from baton.evaluators.judging.distilled import (
@@ -125,6 +124,7 @@ def train(
     """
     try:
         import sklearn.linear_model  # noqa: F401
+        from threadpoolctl import threadpool_limits
     except ImportError:
         raise InputError(
             f"distilling needs scikit-learn: {install(requirement('improve'))}"
@@ -148,11 +148,17 @@ def train(
             "to tell apart"
         )
     folds = _folds(verdicts)
-    by_trees = _tried(verdicts, known, folds, partial(_fit_trees, labels=known, seed=seed))
+    # Several threads for a matrix of a few hundred rows wait for each other: a third slower.
+    with threadpool_limits(1):
+        # The last model of each fold is the trees; the others are regressions by strength.
+        *linears, by_trees = _tried(
+            verdicts,
+            known,
+            folds,
+            lambda seen: [*_fit(seen, known, _STRENGTHS), _fit_trees(seen, known, seed)],
+        )
     tried: dict[tuple[float, float], list[list[float]]] = {}
-    for strength in _STRENGTHS:
-        fit_linear = partial(_fit, labels=known, strength=strength)
-        linear = _tried(verdicts, known, folds, fit_linear)
+    for strength, linear in zip(_STRENGTHS, linears, strict=True):
         for share in _SHARES:
             tried[strength, share] = [
                 [(1 - share) * one + share * other for one, other in zip(*rows, strict=True)]
@@ -166,7 +172,7 @@ def train(
         for scores, verdict in zip(tried[chosen], verdicts, strict=True)
     ]
     strength, trees = chosen
-    fitted = _fit(verdicts, known, strength)
+    (fitted,) = _fit(verdicts, known, [strength])
     grown = _fit_trees(verdicts, known, seed) if trees else None
     familiar = _familiarities(verdicts, folds)
     model = fitted.model(
@@ -279,8 +285,10 @@ class _Grown(NamedTuple):
         return found
 
 
-def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) -> _Fitted:
-    """Train on verdicts; those with an unknown label are left out."""
+def _fit(
+    verdicts: Sequence[Verdict], labels: Sequence[str], strengths: Sequence[float]
+) -> list[_Fitted]:
+    """Train with each strength on verdicts; those with an unknown label are left out."""
     import numpy as np
     from scipy.sparse import csr_matrix, hstack
     from sklearn.linear_model import LogisticRegression
@@ -292,23 +300,30 @@ def _fit(verdicts: Sequence[Verdict], labels: Sequence[str], strength: float) ->
     means, scales = table.mean(axis=0), table.std(axis=0)
     scales[scales < 1e-6] = 1.0  # the same everywhere, so it predicts nothing
     features = hstack([_rows(own, tfidf), csr_matrix((table - means) / scales)]).tocsr()
-    model = LogisticRegression(C=strength, max_iter=2_000)
-    model.fit(features, [labels.index(verdict.label) for verdict in own])
-    weights, bias = model.coef_, model.intercept_
-    if len(model.classes_) == 2:  # one row stands for both labels
-        weights, bias = np.vstack([-weights / 2, weights / 2]), np.array([-bias[0], bias[0]]) / 2
-    by_label: dict[int, int] = {int(label): place for place, label in enumerate(model.classes_)}
-    order = [by_label.get(place) for place in range(len(labels))]
-    # A label that is in no conversation of this fold is never predicted.
-    none = [0.0] * features.shape[1]
-    return _Fitted(
-        tfidf,
-        names,
-        [float(each) for each in means],
-        [float(each) for each in scales],
-        [none if at is None else [float(each) for each in weights[at]] for at in order],
-        [-50.0 if at is None else float(bias[at]) for at in order],
-    )
+    targets = [labels.index(verdict.label) for verdict in own]
+    found = []
+    for strength in strengths:
+        model = LogisticRegression(C=strength, max_iter=2_000)
+        model.fit(features, targets)
+        weights, bias = model.coef_, model.intercept_
+        if len(model.classes_) == 2:  # one row stands for both labels
+            weights = np.vstack([-weights / 2, weights / 2])
+            bias = np.array([-bias[0], bias[0]]) / 2
+        by_label = {int(label): place for place, label in enumerate(model.classes_)}
+        order = [by_label.get(place) for place in range(len(labels))]
+        # A label that is in no conversation of this fold is never predicted.
+        none = [0.0] * features.shape[1]
+        found.append(
+            _Fitted(
+                tfidf,
+                names,
+                [float(each) for each in means],
+                [float(each) for each in scales],
+                [none if at is None else [float(each) for each in weights[at]] for at in order],
+                [-50.0 if at is None else float(bias[at]) for at in order],
+            )
+        )
+    return found
 
 
 def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
@@ -472,20 +487,25 @@ def _tried(
     verdicts: Sequence[Verdict],
     labels: Sequence[str],
     folds: _Folds,
-    fit_: Callable[[Sequence[Verdict]], _Fitted | _Grown],
-) -> list[list[float]]:
-    """Return each verdict's sum of each label, by models of other texts and frameworks."""
-    found: dict[int, list[float]] = {}
+    fit_: Callable[[Sequence[Verdict]], Sequence[_Fitted | _Grown]],
+) -> list[list[list[float]]]:
+    """Try models on verdicts of other texts and frameworks than those they were trained on.
+
+    Returns:
+        By model of ``fit_``: each verdict's sum of each label.
+    """
+    found: dict[int, list[list[float]]] = {}
     for places, seen in _parts(verdicts, folds):
         if len({verdict.label for verdict in seen if verdict.label in labels}) < 2:
             raise InputError(
                 "without one framework, or one group of texts, all verdicts are the same: nothing "
                 "can be tried"
             )
-        fitted = fit_(seen)
+        models = fit_(seen)
         for place in places:
-            found[place] = fitted.sums(verdicts[place].reading)
-    return [found[place] for place in range(len(verdicts))]
+            found[place] = [model.sums(verdicts[place].reading) for model in models]
+    by_verdict = [found[place] for place in range(len(verdicts))]
+    return [list(sums) for sums in zip(*by_verdict, strict=True)]
 
 
 def _parts(verdicts: Sequence[Verdict], folds: _Folds) -> Iterator[tuple[list[int], list[Verdict]]]:

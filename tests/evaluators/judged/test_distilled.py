@@ -198,7 +198,7 @@ def answering(seeds: Iterable[int]) -> list[tuple[int, float]]:
 
 @pytest.mark.heavy
 def test_trained_on_shuffled_labels_it_answers_nothing() -> None:
-    assert answering([0, 8, 17]) == []  # `make torture` tries 20
+    assert answering([8]) == []  # `make torture` tries 20, and CI 0 and 1 of them
 
 
 def test_the_luckiest_of_many_looks_answers_nothing() -> None:

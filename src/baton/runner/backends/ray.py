@@ -19,6 +19,7 @@ from .protocol import Done, JobDoer, Waiting
 
 _GRACE = 5.0
 _PATIENCE = 10.0
+_ATTEMPTS = 3
 _STORE = 100 << 20
 """Bytes of shared memory of a cluster for one run: jobs and outcomes are small."""
 
@@ -78,10 +79,7 @@ class Ray(Waiting):
                 options["_node_ip_address"] = "127.0.0.1"
                 if self._options.workers is not None:
                     options["num_cpus"] = max(1, round(self._options.workers * self._options.cpus))
-            try:
-                self._ray.init(**options)
-            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-                raise InputError(f"the Ray cluster cannot be reached: {error}") from None
+            self._start(options)
             self._ours = True
         workers = self._options.workers
         if workers is None:
@@ -94,6 +92,33 @@ class Ray(Waiting):
             self._wake(actor.remote(self._make_worker))
         self.room = 2 * workers
         return self
+
+    def _start(self, options: dict[str, Any]) -> None:
+        """Start or reach a cluster.
+
+        Ray gives a node of its own 30 seconds to start, which no setting changes. On a machine that
+        is busy for a moment, the next attempt succeeds.
+
+        Raises:
+            InputError: it cannot be started or reached.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._ray.init(**options)
+            except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+                raise InputError(f"the Ray cluster cannot be reached: {error}") from None
+            except Exception as error:
+                # Ray raises a plain `Exception` for this, and for nothing else here.
+                if type(error) is not Exception or "timed out during startup" not in str(error):
+                    raise
+                self._ray.shutdown()
+                if attempt == _ATTEMPTS - 1:
+                    raise InputError(
+                        f"Ray did not start a local cluster in {_ATTEMPTS} attempts of 30 seconds: "
+                        "the machine is too busy; try again, or use --jobs"
+                    ) from None
+            else:
+                return
 
     def __exit__(self, *_: object) -> None:
         actors = [*self._idle, *self._waking.values(), *(actor for actor, _ in self._busy.values())]
