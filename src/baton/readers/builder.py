@@ -297,10 +297,11 @@ class TraceBuilder:
         """Return a new number for dispatches that are issued together."""
         return max((dispatch.group or 0 for dispatch in turn.dispatches), default=0) + 1
 
-    def number_together(self, turn: Turn, dispatches: list[Dispatch]) -> None:
-        """Number dispatches that were issued together; one alone is no group."""
-        if len(dispatches) > 1:
-            number = self.next_group(turn)
+    def number_together(self, turn: Turn, *together: list[Dispatch]) -> None:
+        """Number lists of dispatches that were issued together; one alone is no group."""
+        groups = [dispatches for dispatches in together if len(dispatches) > 1]
+        # All groups at once: finding the next number takes a look at each dispatch of the turn.
+        for number, dispatches in enumerate(groups, self.next_group(turn) if groups else 1):
             for dispatch in dispatches:
                 dispatch.group = number
 
@@ -310,8 +311,7 @@ class TraceBuilder:
         for dispatch in turn.dispatches:
             if dispatch.kind == "sequence" and dispatch.from_run is not None:
                 together.setdefault(dispatch.from_run, []).append(dispatch)
-        for dispatches in together.values():
-            self.number_together(turn, dispatches)
+        self.number_together(turn, *together.values())
 
     def finish(self) -> list[Turn]:
         """Set the depth of every dispatch, and return the turns.

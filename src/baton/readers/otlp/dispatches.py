@@ -166,8 +166,7 @@ def _group(turn: Turn, runs: list[RunSpans], actions: ActionsByRun, builder: Tra
                 by_time.append(by_id[id_])
         for dispatches in _at_once(by_time):
             together[(number, dispatches[0].id)] = dispatches
-    for dispatches in together.values():
-        builder.number_together(turn, dispatches)
+    builder.number_together(turn, *together.values())
     builder.number_sequences(turn)
 
 
@@ -282,12 +281,11 @@ class _Linker:
 
     def group_fanned(self) -> None:
         """Number dispatches that one call made to several agents as issued together."""
+        fresh = [each for each in self._fanned.values() if each[0].group is None]
         for dispatches in self._fanned.values():
-            group = dispatches[0].group
-            if group is None:
-                self._builder.number_together(self._turn, dispatches)
-            for dispatch in dispatches if group is not None else ():
-                dispatch.group = group
+            for dispatch in dispatches:
+                dispatch.group = dispatches[0].group
+        self._builder.number_together(self._turn, *fresh)
 
     # Making dispatches
 

@@ -101,15 +101,14 @@ class Dispatches:
             run.steps = self._timelines[key].steps()
         turn.dispatches.sort(key=lambda dispatch: dispatch.started or 0.0)
         by_id = {dispatch.id: dispatch for dispatch in turn.dispatches}
+        # The calls in one model answer were issued together.
+        together: dict[tuple[Any, int], list[Dispatch]] = {}
         for key in runs:
-            # The calls in one model answer were issued together.
-            together: dict[int, list[Dispatch]] = {}
             for call in calls[key].all:
                 dispatch = by_id.get(call.step.dispatch or "")
                 if dispatch is not None and call.asked_in is not None:
-                    together.setdefault(id(call.asked_in), []).append(dispatch)
-            for dispatches in together.values():
-                builder.number_together(turn, dispatches)
+                    together.setdefault((key, id(call.asked_in)), []).append(dispatch)
+        builder.number_together(turn, *together.values())
         builder.number_sequences(turn)
 
     def final(self, runs: list[AgentRun]) -> AgentRun | None:
