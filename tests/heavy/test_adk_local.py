@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.cli.test_init import alone
-from tests.conftest import ROOT
+from tests.conftest import ROOT, Baton
 from tests.providers.conftest import CaseCancelled, Surroundings, make_provider
 
 import baton
@@ -30,14 +30,21 @@ pytestmark = [
 CASE = {"id": "ask", "input": "Hi", "response_contains": ["streaming mode NONE"]}
 
 
-@pytest.mark.parametrize("agent", [".", "__init__.py", "agent.py", "../mode_teller"])
-def test_agents_may_be_named_from_their_own_folder(apps: Path, tmp_path: Path, agent: str) -> None:
-    cases = tmp_path / "cases.jsonl"
-    cases.write_text(json.dumps(CASE) + "\n")
-    command = [sys.executable, "-m", "baton", "eval", agent, str(cases), "--out", str(tmp_path)]
+@pytest.mark.parametrize("agent", ["__init__.py", "agent.py", "../mode_teller"])
+def test_agents_may_be_named_from_their_own_folder(
+    apps: Path, tmp_path: Path, baton: Baton, monkeypatch: pytest.MonkeyPatch, agent: str
+) -> None:
+    (apps / "mode_teller" / "__init__.py").touch()
+    monkeypatch.chdir(apps / "mode_teller")
+    ended = baton("eval", agent, cases_in(tmp_path), "--out", tmp_path / "out")
+    assert ended.code == 0, ended.out + ended.err
+
+
+def test_agents_may_be_those_of_the_folder_one_is_in(apps: Path, tmp_path: Path) -> None:
+    words = ["eval", ".", str(cases_in(tmp_path)), "--out", str(tmp_path)]
     (apps / "mode_teller" / "__init__.py").touch()
     ended = subprocess.run(
-        command,
+        [sys.executable, "-m", "baton", *words],  # which looks for modules in this folder first
         check=False,
         capture_output=True,
         text=True,
@@ -46,6 +53,12 @@ def test_agents_may_be_named_from_their_own_folder(apps: Path, tmp_path: Path, a
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def cases_in(folder: Path) -> Path:
+    file = folder / "cases.jsonl"
+    file.write_text(json.dumps(CASE) + "\n")
+    return file
 
 
 def test_a_config_may_stand_in_the_folder_of_its_agents(apps: Path) -> None:
@@ -127,23 +140,29 @@ def desk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("agent", ["app:desk", "app:app"])
-def test_an_agent_or_app_of_a_module_goes_from_green_to_red(desk: Path, agent: str) -> None:
-    words = ["--agent", agent, "--message", "Please refund order 42.", "--ci", "none"]
-    started = alone(desk, "init", *words)
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [("app:desk", ["eval"]), ("app:app", ["eval", "app:app", "evals/first.yaml"])],
+)
+def test_an_agent_or_app_of_a_module_goes_from_green_to_red(
+    desk: Path, baton: Baton, agent: str, words: list[str]
+) -> None:
+    told = ["--agent", agent, "--message", "Please refund order 42.", "--ci", "none"]
+    started = alone(desk, "init", *told)
     assert started.returncode == 0, started.stderr
     (case,) = yaml.safe_load((desk / "evals" / "first.yaml").read_text())["cases"]
     assert case["agents"] == ["front_desk", "cashier"]
     (provider,) = yaml.safe_load((desk / "baton.yaml").read_text())["providers"]
     assert provider == {"type": "adk_local", "path": agent}
-    assert alone(desk, "eval").returncode == 0
-    assert alone(desk, "eval", agent, "evals/first.yaml").returncode == 0
+    green = alone(desk, *words)
+    assert green.returncode == 0, green.stdout + green.stderr
     file = desk / "adk_desk" / "agent.py"
     file.write_text(file.read_text().replace('ASKS = "cashier"', 'ASKS = "warehouse"'))
-    for words in (["eval"], ["eval", agent, "evals/first.yaml"]):
-        red = alone(desk, *words)
-        assert red.returncode == 1, red.stdout + red.stderr
-        assert "handed to `warehouse`, not to `cashier`" in red.stdout
+    # In this process, which has imported ADK, and has not read that file before.
+    for each in (["eval"], ["eval", agent, "evals/first.yaml"]):
+        red = baton(*each)
+        assert red.code == 1, red.out + red.err
+        assert "handed to `warehouse`, not to `cashier`" in red.out
 
 
 @pytest.mark.parametrize("workers", [None, "process"])

@@ -115,8 +115,10 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return script
 
 
-@pytest.mark.parametrize("program", [QUERY, CLIENT], ids=["query", "client"])
-def test_it_goes_from_nothing_to_green_to_red(tmp_path: Path, claude: Path, program: str) -> None:
+@pytest.mark.parametrize(("program", "faults"), [(QUERY, 3), (CLIENT, 1)], ids=["query", "client"])
+def test_it_goes_from_nothing_to_green_to_red(
+    tmp_path: Path, claude: Path, program: str, faults: int
+) -> None:
     (tmp_path / "app.py").write_text(HEAD + program)
     words = ["--agent", "app:answer", "--message", "Please refund order 42.", "--ci", "github"]
     started = alone(tmp_path, "init", *words)
@@ -129,11 +131,11 @@ def test_it_goes_from_nothing_to_green_to_red(tmp_path: Path, claude: Path, prog
     assert "[claude]" in (tmp_path / ".github" / "workflows" / "baton.yml").read_text()
     green = alone(tmp_path, "eval")
     assert green.returncode == 0, green.stdout
-    for broken, says in (
+    for broken, says in [
         (turn(agent="warehouse"), "handed to `warehouse`, not to `cashier`"),
         (turn(task="Refund the order."), "the prompt lacks '42'"),
         (turn(answer="All is well."), "the answer lacks 'R-1001'"),
-    ):
+    ][:faults]:
         claude.write_text(json.dumps({"turns": [broken]}))
         red = alone(tmp_path, "eval")
         assert red.returncode == 1, red.stdout + red.stderr

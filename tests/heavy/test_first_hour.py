@@ -15,35 +15,31 @@ pytestmark = pytest.mark.heavy
 OTHER = AGENTS.replace(
     "@desk.tool_plain", 'shop = Agent(saying(TextPart("Hm.")), name="shop")\n\n\n@desk.tool_plain'
 )
+FAULTS = [
+    # The wrong agent is asked, context is dropped, and a result is ignored.
+    ("(await clerk.run(task))", "(await shop.run(task))", "expected a dispatch to `clerk`, but it went to `shop`"),
+    ('"Refund order 42."', '"Refund the order."', "handed to `clerk` as expected; the prompt lacks '42'"),
+    (
+        "Done: 19.90 EUR are on their way, reference R-7781.",
+        "All is well, have a nice day.",
+        "result_used",
+    ),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "says"),
-    [
-        ("(await clerk.run(task))", "(await shop.run(task))", "expected a dispatch to `clerk`, but it went to `shop`"),
-        ('"Refund order 42."', '"Refund the order."', "handed to `clerk` as expected; the prompt lacks '42'"),
-        (
-            "Done: 19.90 EUR are on their way, reference R-7781.",
-            "All is well, have a nice day.",
-            "result_used",
-        ),
-    ],
-    ids=["wrong target", "dropped context", "ignored result"],
-)  # fmt: skip
-def test_agents_of_a_framework_go_from_green_to_red(
-    tmp_path: Path, right: str, wrong: str, says: str
-) -> None:
+def test_agents_of_a_framework_go_from_green_to_red(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(OTHER)
     words = ["--agent", "app:desk", "--message", "Please refund order 42.", "--ci", "none"]
     started = alone(tmp_path, "init", *words)
     assert started.returncode == 0, started.stderr
     green = alone(tmp_path, "eval")
     assert green.returncode == 0, green.stdout
-    assert right in OTHER
-    (tmp_path / "app.py").write_text(OTHER.replace(right, wrong) + "\n# changed\n")
-    red = alone(tmp_path, "eval")
-    assert red.returncode == 1, red.stdout + red.stderr
-    assert says in red.stdout
+    for right, wrong, says in FAULTS:
+        assert right in OTHER
+        (tmp_path / "app.py").write_text(OTHER.replace(right, wrong) + "\n# changed\n")
+        red = alone(tmp_path, "eval")
+        assert red.returncode == 1, (wrong, red.stdout + red.stderr)
+        assert says in red.stdout
 
 
 def test_the_steps_of_the_generated_workflow_pass_in_a_clean_environment(tmp_path: Path) -> None:
