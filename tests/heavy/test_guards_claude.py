@@ -112,7 +112,8 @@ def policy_of(action: str, names: Sequence[str] = tuple(RULES)) -> str:
 class Scripted:
     """Makes the calls of the main agent, whose message has DESK in it; else it is a sub-agent.
 
-    One that is asked with NEST asks another; one with FAN takes long to answer.
+    One that is asked with NEST asks another; one with FAN works until the main agent's calls are
+    answered.
     """
 
     def __init__(self) -> None:
@@ -133,8 +134,8 @@ class Scripted:
         if "DESK" not in asked:
             if "NEST" in asked and not heard:
                 return _call(asks("a-deep"))
-            if "FAN" in asked:
-                return Reply(answer=ANSWER, delay=8)
+            if "FAN" in asked and len(self.heard) < len(self.calls) and len(messages) < 100:
+                return Reply(tool="Read", answer={"file_path": "missing.txt"}, delay=0.2)
             return Reply(answer=" | ".join(heard) or ANSWER)
         self.heard = self.heard if len(self.heard) > len(heard) else heard
         if heard:
