@@ -22,10 +22,10 @@ from baton.server.worker import Worker
 from baton.session.server_rows import Records
 from baton.testing.build import delegate, run, trace, turn
 
-from .otlp import body_of, of_file, parts_of, recordings, send, shuffled, work
+from .otlp import body_of, of_file, parts_of, recordings, send, work
 from .seeding import add_conversation
 from .serving import api
-from .test_worker import AT, QUIET, stored
+from .test_worker import AT, QUIET, check_recordings, stored
 
 
 @pytest.fixture(autouse=True)
@@ -38,36 +38,37 @@ def address(url: str, rest: str = "") -> str:
     return url.replace("http://", "server://") + rest
 
 
-def check_recordings(store: Store, files: list[Path]) -> None:
-    worker = Worker(store, QUIET)
-    for number, file in enumerate(files):
-        project = store.project(f"p{number}", create=True)
-        send(store, project, shuffled(parts_of(file), 10, number), AT)
-    work(worker, AT + 10)
+def check_exports(store: Store, files: list[Path]) -> None:
+    """Check what becomes of recordings that arrive, and export those that came in many parts."""
+    projects = check_recordings(store, files)
     with api(store) as url:
-        for number, file in enumerate(files):
+        for number, (project, some) in enumerate(projects):
             out = Path(f"{number}.jsonl")
-            assert main(["export", address(url, f"/p{number}"), "-o", str(out)]) == 0
-            expected = {each.id: each for each in of_file(file)}
-            assert {each.id: each for each in of_file(out)} == expected, file
-            assert stored(store, store.project(f"p{number}")) == expected, file
+            assert main(["export", address(url, f"/{project}"), "-o", str(out)]) == 0
+            found = {each.id: each for each in of_file(out)}
+            kept = stored(store, store.project(project))
+            assert found.keys() == kept.keys(), some
+            for id_, each in kept.items():  # as in the files, by the check before
+                assert found[id_] == each, some
 
 
 def test_what_came_over_many_requests_is_exported_as_a_file_that_gives_the_same_record(
     store: Store,
 ) -> None:
-    check_recordings(store, recordings()[::30])
+    check_exports(store, recordings()[::30])
 
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("part", range(4))  # all in one take minutes on a busy machine
-def test_every_recording_is_exported_as_it_came(store: Store, part: int) -> None:
-    check_recordings(store, recordings()[part::4])
+def test_every_recording_gives_the_record_of_its_file_and_is_exported_as_it_came(
+    store: Store, part: int
+) -> None:
+    check_exports(store, recordings()[part::4])
 
 
 @pytest.mark.heavy
 def test_postgresql_exports_the_same(postgres_store: Store) -> None:
-    check_recordings(postgres_store, recordings()[::30])
+    check_exports(postgres_store, recordings()[::30])
 
 
 @pytest.mark.parametrize("file", recordings()[::40], ids=lambda file: file.stem)
