@@ -1,6 +1,7 @@
 """A server under load is killed at random moments: what it acknowledged is there once.
 
-25 times with each database; 25 more kills are those of reading processes (``test_worker_kills``).
+Six times with each database; more kills are those of reading processes (``test_worker_kills``),
+and hundreds those of ``make torture``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from .test_process import Served, _until
 
 pytestmark = pytest.mark.heavy
 
-KILLS = 25
+KILLS = 2 * ("reading", "answering", "both")
+"""The processes that are killed each time; a server is started again after most, which takes
+seconds."""
 SENDERS = 3
 HALF = 5
 """Spans of a request; each trace comes in two."""
@@ -96,13 +99,11 @@ def kill_a_server(folder: Path, where: Path | str, *options: str) -> None:
     served = Served(folder, "server.yaml", *options)
     load = Load(served.client.port)
     try:
-        for _ in range(KILLS):
+        for what in order.sample(KILLS, len(KILLS)):
             load.answered()
             time.sleep(order.uniform(0, 0.6))
-            worker = served.worker()
-            what = order.choice(("reading", "answering", "both"))
-            if what != "answering" and worker:
-                os.kill(worker, signal.SIGKILL)
+            if what != "answering":
+                os.kill(_until(served.worker), signal.SIGKILL)
             if what != "reading":
                 # If only this one is killed, the other one may still be at work when the next
                 # server starts.
@@ -141,7 +142,7 @@ def kill_a_server(folder: Path, where: Path | str, *options: str) -> None:
             assert len(load.begun - load.acknowledged) <= SENDERS
             assert set(stored.values()) <= {HALF, 2 * HALF}
             assert not Inbox(store).problems()
-            assert len(load.acknowledged) > KILLS
+            assert len(load.acknowledged) > len(KILLS)
         finally:
             store.close()
     finally:

@@ -341,4 +341,4 @@ def kill_some(store: Store, where: Path | str, workers: int, kills: int) -> None
 
 @pytest.mark.heavy
 def test_a_worker_that_is_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    check_kills(tmp_path / "server", 1, 25)
+    check_kills(tmp_path / "server", 1, 8)

@@ -104,4 +104,4 @@ def test_a_conversation_that_ends_the_worker_each_time_is_given_up(postgres_stor
 
 
 def test_workers_that_are_killed_lose_and_double_nothing(postgres: Postgres) -> None:
-    check_kills(postgres.database(), 2, 25)
+    check_kills(postgres.database(), 2, 8)
