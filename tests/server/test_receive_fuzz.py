@@ -146,9 +146,11 @@ def test_a_broken_packed_body_is_refused_or_stays_within_its_limit(encoding: str
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(300)
-def test_a_server_answers_broken_bodies_for_a_minute_in_bounded_memory(tmp_path: Path) -> None:
-    """The load is that of eight senders; both processes of the server continue."""
+def test_a_server_answers_broken_bodies_in_bounded_memory(tmp_path: Path) -> None:
+    """The load is that of eight senders; both processes of the server continue.
+
+    For a minute, and over gRPC as well, it is part of ``make torture``.
+    """
     (tmp_path / "server.yaml").write_text("quiet: 0.2 s\n")
     _seeds()  # a server closes connections that wait for them for seconds
 
@@ -158,7 +160,7 @@ def test_a_server_answers_broken_bodies_for_a_minute_in_bounded_memory(tmp_path:
         # It says of each body why it cannot be read; a full pipe would stop it.
         draining = threading.Thread(target=served.lines.extend, args=(served.process.stderr,))
         draining.start()
-        until = time.monotonic() + 60 * SHARE
+        until = time.monotonic() + 10
 
         def send(seed: int) -> Counter[int]:
             chosen = random.Random(seed)
@@ -204,5 +206,5 @@ def test_a_server_answers_broken_bodies_for_a_minute_in_bounded_memory(tmp_path:
         draining.join()
         assert not [line for line in served.lines if "Traceback" in line]
     assert set(outcomes) <= {200, 400, 413, 415}
-    assert outcomes[200]
-    assert outcomes[400]
+    assert outcomes[200] > 50
+    assert outcomes[400] > 50
