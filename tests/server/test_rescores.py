@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -611,27 +612,33 @@ def command(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("how", [["--jobs", "2"], ["--backend", "ray", "--jobs", "1"]])
 def test_a_command_that_is_killed_continues_when_it_is_given_again(
-    tmp_path: Path, how: list[str], opening: Opening
+    tmp_path: Path, opening: Opening
 ) -> None:
-    (tmp_path / "server.yaml").write_text(SETTINGS)
-    store = opening(tmp_path / "store")
+    folders = [tmp_path / "jobs", tmp_path / "ray"]
+    folders[0].mkdir()
+    (folders[0] / "server.yaml").write_text(SETTINGS)
+    store = opening(folders[0] / "store")
     server = Server(store, tmp_path)
     server.arrives(*(f"c{n}" for n in range(300)))
-    first = command(tmp_path)
+    first = command(folders[0])
     until = time.monotonic() + 60
     while time.monotonic() < until and not any(each.added for each in rescores_of(store, 1)):
-        time.sleep(0.01)
+        time.sleep(0.02)
     first.kill()
     first.communicate()
     (killed,) = rescores_of(store, 1)
     assert (killed.state, 0 < killed.conversations < 300) == ("running", True)
     assert len(server.rows(score)) == killed.added
-    second = command(tmp_path, *how)
-    said, _ = second.communicate(timeout=120)
-    assert (second.returncode, said) == (
-        0, "project default: 300 conversations; 600 scores added, 0 replaced\n",
-    )  # fmt: skip
-    assert len({(row["conversation"], row["subject"]) for row in server.rows(score)}) == 600
-    assert server.figures == {"dispatch_target_known": (600, 0)}
+    store.close()  # an open one cannot be copied
+    shutil.copytree(folders[0], folders[1])
+    others = [["--jobs", "2"], ["--backend", "ray", "--jobs", "1"]]
+    for folder, how in zip(folders, others, strict=True):
+        second = command(folder, *how)
+        said, _ = second.communicate(timeout=120)
+        assert (second.returncode, said) == (
+            0, "project default: 300 conversations; 600 scores added, 0 replaced\n",
+        )  # fmt: skip
+        server = Server(opening(folder / "store"), folder)
+        assert len({(row["conversation"], row["subject"]) for row in server.rows(score)}) == 600
+        assert server.figures == {"dispatch_target_known": (600, 0)}
