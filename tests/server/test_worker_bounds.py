@@ -91,11 +91,11 @@ def test_of_a_trace_of_400_mb_a_part_is_read_and_the_rest_is_counted(
 
 @pytest.mark.heavy
 def test_ten_times_the_spans_take_no_more_memory(store: Store, tmp_path: Path) -> None:
-    put(store, 15_000, 1_000, 2_000)
+    put(store, 7_500, 500, 2_000)
     first = peak_of_reading(tmp_path / "server")
     with store.read() as connection:
         query = select(func.count()).select_from(conversation).where(conversation.c.project == 1)
-        assert connection.execute(query).scalar_one() == 1_000
-    put(store, 150_000, 10_000, 2_000)
+        assert connection.execute(query).scalar_one() == 500
+    put(store, 75_000, 5_000, 2_000)  # 150 MB of texts: what was kept would exceed the bound
     second = peak_of_reading(tmp_path / "server")
     assert second < max(300, 1.2 * first)
