@@ -97,12 +97,6 @@ def _serving(folder: Path, *options: str) -> Iterator[Served]:
             served.process.stderr.close()
 
 
-def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-    )
-
-
 def _until(true: Callable[[], Any], seconds: float = 60.0) -> Any:
     end = time.monotonic() + seconds
     while not (value := true()):
@@ -238,17 +232,16 @@ def test_settings_are_followed_without_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(tmp_path: Path) -> None:
+def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(
+    baton: Run, tmp_path: Path
+) -> None:
     with _serving(tmp_path) as served:
-        command = [sys.executable, "-m", "baton", "serve", "--port", "0"]
-        second = _run(command, tmp_path)
-        assert second.returncode == 2
-        assert "another server uses the store" in second.stderr
-        command[-1] = str(served.client.port)
-        command += ["--folder", "other"]
-        second = _run(command, tmp_path)
-        assert second.returncode == 2
-        assert re.search(r"--port: cannot listen on .*Address already in use", second.stderr)
+        second = baton("serve", "--port", "0")
+        assert second.code == 2
+        assert "another server uses the store" in second.err
+        second = baton("serve", "--port", str(served.client.port), "--folder", "other")
+        assert second.code == 2
+        assert re.search(r"--port: cannot listen on .*Address already in use", second.err)
 
 
 def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:

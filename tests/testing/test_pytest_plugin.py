@@ -116,7 +116,7 @@ def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
 @pytest.mark.heavy
 def test_items_may_be_spread_over_workers(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)
-    done = run_pytest(folder, "--baton", "-n", "2", "baton.yaml", alone=False)
+    done = run_pytest(folder, "-p", "xdist", "--baton", "-n", "2", "baton.yaml")
     assert ends(done, passed=1, failed=1), done.stdout
 
 
