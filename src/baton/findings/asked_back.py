@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from .empty_answers import asks_for_choice
 from .facts import HARD, Fact, Reading, read
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, marked, regex
 from .values import Value, unit_text, values_of
 from .words import COMMON, NO_LABELS, clause_with, sentences
 
@@ -191,6 +191,14 @@ _ASKS_FOR = (
 )
 
 
+# The thing that a number identifies: `order` in "order no. 88".
+_LABEL = regex(
+    r"([^\W\d_]{4,40})(?:[ ](?:no\.?|number|nr\.?|code|id|is|ist)){0,2}[ :#]{1,2}"
+    rf"{VALUE}(?!\w)",
+    re.IGNORECASE,
+)
+
+
 def asks_for(fact: Fact, sentence: str, reply: str) -> bool:
     """Return whether a reply asks for the thing that a fact of a sentence identifies: order 88.
 
@@ -198,13 +206,8 @@ def asks_for(fact: Fact, sentence: str, reply: str) -> bool:
     """
     if fact.kind not in ("number", "identifier"):
         return False
-    match = re.search(
-        rf"([^\W\d_]{{4,40}})(?:[ ](?:no\.?|number|nr\.?|code|id|is|ist)){{0,2}}[ :#]{{1,2}}"
-        rf"{re.escape(fact.text)}(?!\w)",
-        sentence,
-        re.IGNORECASE,
-    )
-    if match is None or match[1].casefold() in NO_LABELS:
+    match = _LABEL.search(marked(fact.text, sentence))
+    if match is None or match[1].casefold() in NO_LABELS or match[1].lower() not in reply.lower():
         return False
     asks = _ASKS_FOR.format(label=re.escape(match[1]))
     # "I have two lists. Which list should I use?" asks for a choice of its own.

@@ -10,7 +10,7 @@ import re
 from itertools import takewhile
 
 from .facts import Fact, Reading
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, regex, sides_of
 from .values import (
     Value,
     days_of,
@@ -135,6 +135,7 @@ def copied_except(fact: Fact, asked: list[Value], new: list[Value]) -> Value | N
 _WORDS = regex(r"[^\W_]+")
 # The number of words around a gap that have to be copied. One of them has to be meaningful.
 _AROUND_GAP = 3
+_ALONE = regex(rf"(?<!\w){VALUE}(?!\w)")
 
 
 def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
@@ -142,11 +143,11 @@ def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
 
     "Find where is defined" for "Find where retry() is defined".
     """
-    at = re.search(rf"(?<!\w){re.escape(fact.text)}(?!\w)", sentence)
-    if at is None:
+    sides = sides_of(_ALONE, fact.text, sentence)
+    if sides is None:
         return False
-    before = _WORDS.findall(sentence[: at.start()].casefold())[-_AROUND_GAP:][::-1]
-    after = _WORDS.findall(sentence[at.end() :].casefold())[:_AROUND_GAP]
+    before = _WORDS.findall(sides[0].casefold())[-_AROUND_GAP:][::-1]
+    after = _WORDS.findall(sides[1].casefold())[:_AROUND_GAP]
     # "The new oven: 425 °F" for "oven 1: 425 °F" names another oven.
     if not before or not after or after[0].isdecimal():
         return False

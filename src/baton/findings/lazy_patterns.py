@@ -34,3 +34,26 @@ def regex(pattern: str, flags: int = 0) -> re.Pattern[str]:
     A mistake in it raises ``re.error`` then. A test compiles all of them.
     """
     return cast("re.Pattern[str]", LazyPattern(pattern, flags))
+
+
+VALUE = "\N{MATHEMATICAL DOUBLE-STRUCK DIGIT ZERO}"
+"""A sign for a certain value, in patterns for :func:`marked`. It is a digit, as most values are."""
+
+
+def marked(value: str, text: str) -> str:
+    """Return a text with ``VALUE`` for a value: one pattern is enough for all values then.
+
+    "about 40 boxes" for `40` matches ``f"about {VALUE}"``. With the number itself in the pattern,
+    each number would compile it again, a millisecond each time.
+    """
+    return text.replace(VALUE, "0").replace(value, VALUE)
+
+
+def sides_of(pattern: re.Pattern[str], value: str, text: str) -> tuple[str, str] | None:
+    """Return what is before and after the first match of a pattern with ``VALUE``, or ``None``."""
+    text = marked(value, text)
+    match = pattern.search(text)
+    if match is None:
+        return None
+    before, after = text[: match.start()], text[match.end() :]
+    return before.replace(VALUE, value), after.replace(VALUE, value)

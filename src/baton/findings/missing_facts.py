@@ -21,7 +21,7 @@ from .changed_values import (
     swapped_digits,
 )
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, marked, regex
 from .only_gaps import bounds_number, comes_back
 from .quantities import SHARE_OF, share_keys
 from .restated_values import (
@@ -314,12 +314,15 @@ _DEFINITE = (
 )
 
 
+_WORD_BEFORE = regex(rf"(?<![^\W\d_])([^\W\d_]{{3,}})\s+{VALUE}")
+
+
 def _is_named(fact: Fact, sentence: str, sent: Sent) -> bool:
     """Return whether the prompt mentions what the fact belongs to: ``order`` for ``order 88``.
 
     A prompt that names another one refers to that one.
     """
-    match = re.search(rf"([^\W\d_]{{3,}})\s+{re.escape(fact.text)}", sentence)
+    match = _WORD_BEFORE.search(marked(fact.text, sentence))
     if match is None or match[1].casefold() in NO_LABELS:
         return False
     # "Metformin 850 mg" is an amount. "The metformin" is complete without it.
@@ -327,6 +330,8 @@ def _is_named(fact: Fact, sentence: str, sent: Sent) -> bool:
         return False
     # "The seats" are more than the seats 14A and 14C.
     if re.search(r"[^s]s$", match[1]):
+        return False
+    if match[1].lower() not in sent.prompt.lower():
         return False
     label = re.escape(match[1])
     # "Order 1,500 screws" and "Order hinges" start with a verb.

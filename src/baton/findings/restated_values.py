@@ -10,7 +10,7 @@ import re
 from collections.abc import Set
 
 from .facts import HARD, Fact, Reading, hours_of, is_spelled_in, word_key
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, marked, regex
 from .sent_context import Sent
 
 # Words that can express a number, a time or a share in a way not handled here: "half eight",
@@ -81,15 +81,15 @@ def _dimensions(fact: Fact) -> set[str]:
 _SUM = regex(r"\d[^\W\d]{0,8}(?:/[^\W\d]{1,8})?\s?(?:[x×*=]|-->?|→)\s?(?:[€$£]\s?)?\d")
 # "120 x 80 cm" can be expressed as "Euro pallets".
 _BY = r"\s?(?:[^\W\d]{1,3}\s?)?[x×]\s?"
+_SIDE = regex(rf"\d{_BY}{VALUE}(?!\d)|(?<!\d){VALUE}{_BY}\d")
+_SIDES = regex(rf"\d{_BY}\d")
 
 
 def may_be_worked_out(fact: Fact, sentence: str, sent: Sent) -> bool:
     """Return whether a prompt may have used a number in a calculation, or named a size instead."""
     if fact.kind != "number":
         return False
-    number = re.escape(fact.text)
-    is_side = re.search(rf"\d{_BY}{number}(?!\d)|(?<!\d){number}{_BY}\d", sentence)
-    if is_side and not re.search(rf"\d{_BY}\d", sent.prompt):
+    if _SIDE.search(marked(fact.text, sentence)) and not _SIDES.search(sent.prompt):
         return True
     return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
 

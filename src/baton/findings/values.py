@@ -10,7 +10,7 @@ from typing import NamedTuple
 from baton.model.views import charge
 
 from .facts import KEPT_LENGTH, Fact, name_parts, read_part
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, regex, sides_of
 from .quantities import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
@@ -240,25 +240,31 @@ def is_copied_around(value: Value, other: Value) -> bool:
     return words >= _FRAME and telling >= (1 if is_slip(value, other) else _COPIED)
 
 
+_WHOLE = regex(rf"(?<![\d.,:]){VALUE}(?!\d)")
+_NO_END = regex(rf"(?<!\d){VALUE}")
+
+
 @lru_cache(maxsize=1024)
 def _around(value: Value) -> tuple[list[str], list[str]]:
     """Return the words and punctuation before a number, the nearest first, and those after it."""
-    number = re.search(rf"(?<![\d.,:]){re.escape(value.fact.text)}(?!\d)", value.sentence)
-    if number is None:
+    sides = sides_of(_WHOLE, value.fact.text, value.sentence)
+    if sides is None:
         return [], []
-    before = value.sentence[max(0, number.start() - _REACH) : number.start()].casefold()
-    after = value.sentence[number.end() : number.end() + _REACH].casefold()
-    return _TOKENS.findall(before)[::-1], _TOKENS.findall(after)
+    before, after = sides
+    return (
+        _TOKENS.findall(before[-_REACH:].casefold())[::-1],
+        _TOKENS.findall(after[:_REACH].casefold()),
+    )
 
 
 def labels(value: Value) -> frozenset[str]:
     """Return the words right next to a value, which identify it: `level` in "level: 3"."""
-    number = re.search(rf"(?<!\d){re.escape(value.fact.text)}", value.sentence)
-    if number is None:
+    sides = sides_of(_NO_END, value.fact.text, value.sentence)
+    if sides is None:
         return frozenset()
     # Words beyond another number belong to that number: "hive 8 has 6 seams".
-    before = re.split(r"[,;\n(\d]", value.sentence[: number.start()])[-1]
-    after = re.split(r"[,;\n)\d]", value.sentence[number.end() :])[0]
+    before = re.split(r"[,;\n(\d]", sides[0])[-1]
+    after = re.split(r"[,;\n)\d]", sides[1])[0]
     beside = [*_telling(before)[-1:], *_telling(after)[:1]]
     return frozenset(beside) | frozenset(name_parts(" ".join(beside)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
-from .lazy_patterns import regex
+from .lazy_patterns import VALUE, marked, regex
 from .text_cache import text_cached
 
 # A common word proves nothing: "The order was found and checked" and many unrelated answers contain
@@ -391,55 +391,65 @@ def asides(sentence: str) -> tuple[str, ...]:
     return (*spans, *old)
 
 
-_ROUGHLY = (
+_ROUGHLY = regex(
     r"(?:~|≈|\b(?:about|around|roughly|approximately|approx\.?|ca\.?|circa|some|nearly|almost|say|like|maybe"
     r"|perhaps|probably|etwa|ungefähr|rund|gut|knapp|environ|unos|unas|aproximadamente|casi)\s)\s?"
+    rf"{VALUE}(?!\w)",
+    re.IGNORECASE,
 )
 
 
 def is_rough(number: str, sentence: str) -> bool:
     """Return whether a sentence gives a number roughly: `four` in "about four hours"."""
-    return re.search(rf"{_ROUGHLY}{re.escape(number)}(?!\w)", sentence, re.IGNORECASE) is not None
+    return _ROUGHLY.search(marked(number, sentence)) is not None
+
+
+_KNOWN = regex(
+    r"\b(?:the|all|these|those|our|my|your|their|its|die|alle|diese|les|los|las|tous|todos)"
+    rf"\s(?:the\s|our\s|my\s)?{VALUE}\s[^\W\d]{{3,}}",
+    re.IGNORECASE,
+)
+_POSTAL = regex(rf"(?<!\d){VALUE}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}")
 
 
 def is_known_anyway(number: str, sentence: str) -> bool:
     """Return whether a number is a known count or a postal code: "the 3 smoke tests"."""
-    known = r"(?:the|all|these|those|our|my|your|their|its|die|alle|diese|les|los|las|tous|todos)"
-    pattern = rf"\b{known}\s(?:the\s|our\s|my\s)?{re.escape(number)}\s[^\W\d]{{3,}}"
-    if number.isdecimal() and re.search(pattern, sentence, re.IGNORECASE) is not None:
+    text = marked(number, sentence)
+    if number.isdecimal() and _KNOWN.search(text) is not None:
         return True
-    postal = re.fullmatch(r"\d{4,5}", number) is not None
-    return postal and re.search(rf"(?<!\d){number}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}", sentence) is not None
+    return re.fullmatch(r"\d{4,5}", number) is not None and _POSTAL.search(text) is not None
 
 
 # A name and a date of birth: "Lenz (born 1951)", "Herrn Brandl, geb. 1939". Not "20 years of cover,
 # born 1981", which is about the work.
-_BORN = (
+_BORN = regex(
     r"(?<!\w)[A-ZÀ-Þ][\w'’-]{1,40},?\s\(?"
     r"(?:born|b\.|d\.?o\.?b\.?:?|geb(?:\.|oren)|née?|nacid[oa]|nat[oa]|geboren|ur\.)\s"
     r"(?:(?:on|in|am|im|en|el|le|il|nel|op)\s)?(?:[^\s,;()]+\s){0,4}?"
+    rf"{VALUE}(?!\w)"
 )
 
 
 def is_of_birth(number: str, sentence: str) -> bool:
     """Return whether a number is part of the date of birth after a person's name."""
-    return re.search(rf"{_BORN}{re.escape(number)}(?!\w)", sentence) is not None
+    return _BORN.search(marked(number, sentence)) is not None
 
 
 # "Terrace if it's above 20 degrees", "reorder when fewer than 200 are left". Not "at most 40 EUR if
 # possible", where the condition comes later and limits nothing.
-_CONDITION = (
+_CONDITION = regex(
     r"\b(?:if|when(?:ever)?|once|unless|provided|in case|as (?:long|soon) as|should|falls|wenn"
     r"|sobald|sofern|solange|si|s['’]il|lorsque|quand|dès que|cuando|siempre que|se|quando|als"
     r"|indien)\b"
     r"(?!\s(?:possible|available|needed|necessary|you can|möglich|posible|possibile))"
+    rf"[^,;!?]{{0,120}}?(?<!\w){VALUE}(?!\w)",
+    re.IGNORECASE,
 )
 
 
 def is_condition(number: str, sentence: str) -> bool:
     """Return whether work depends on a number: `20` in "terrace if it's above 20 degrees"."""
-    pattern = rf"{_CONDITION}[^,;!?]{{0,120}}?(?<!\w){re.escape(number)}(?!\w)"
-    return re.search(pattern, sentence, re.IGNORECASE) is not None
+    return _CONDITION.search(marked(number, sentence)) is not None
 
 
 # "Finance shows 81.2k", "laut App 312 kWh".
@@ -464,26 +474,33 @@ def only_questions(text: str) -> bool:
     return bool(parts) and all(part.endswith("?") for part in parts)
 
 
+_REMAINS = regex(
+    r"\b(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
+    r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))\s"
+    # "Stay below 4.80" requests an action.
+    rf"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){{0,2}}{VALUE}(?!\w)",
+    re.IGNORECASE,
+)
+
+
 def remains(number: str, sentence: str) -> bool:
     """Return whether a number only describes how something is, or should stay.
 
     "The US cluster stays on 2.15", "we are down to 40 packs": neither requests an action.
     """
-    stays = (
-        r"(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
-        r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))"
-    )
-    # "Stay below 4.80" requests an action.
-    between = r"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){0,2}"
-    pattern = rf"\b{stays}\s{between}{re.escape(number)}(?!\w)"
-    return re.search(pattern, sentence, re.IGNORECASE) is not None
+    return _REMAINS.search(marked(number, sentence)) is not None
+
+
+_DEADLINE = regex(
+    r"\b(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
+    rf"\s(?:the |zum |am |le |el )?{VALUE}(?!\w)",
+    re.IGNORECASE,
+)
 
 
 def is_deadline(date: str, sentence: str) -> bool:
     """Return whether a date or time is a deadline for all work: a planner need not pass it on."""
-    before = r"(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
-    pattern = rf"\b{before}\s(?:the |zum |am |le |el )?{re.escape(date)}(?!\w)"
-    return re.search(pattern, sentence, re.IGNORECASE) is not None
+    return _DEADLINE.search(marked(date, sentence)) is not None
 
 
 # A prompt that says that others do something, or that contains their texts, is part of a plan.
