@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 from tests.cli.test_init import AGENTS, alone
+from tests.processes import SMALL_INSTALLS, clean_python
 
 pytestmark = pytest.mark.heavy
 OTHER = AGENTS.replace(
@@ -43,17 +43,18 @@ def test_agents_of_a_framework_go_from_green_to_red(tmp_path: Path) -> None:
 
 
 def test_the_steps_of_the_generated_workflow_pass_in_a_clean_environment(tmp_path: Path) -> None:
-    project, clean = tmp_path / "project", tmp_path / "clean"
+    project = tmp_path / "project"
     project.mkdir()
     words = ["--agent", "sample", "--message", "Please refund order 42.", "--ci", "github"]
     assert alone(project, "init", *words).returncode == 0
-    subprocess.run([sys.executable, "-m", "venv", str(clean)], check=True)
+    binaries = clean_python(tmp_path / "clean")
     workflow = yaml.safe_load((project / ".github" / "workflows" / "baton.yml").read_text())
     steps = [s["run"] for s in workflow["jobs"]["evaluate"]["steps"] if "run" in s]
     assert len(steps) == 2
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {
-        "PATH": f"{clean / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        **SMALL_INSTALLS,
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(tmp_path),
     }
     for step in steps:

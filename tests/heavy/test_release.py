@@ -7,12 +7,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
+from tests.processes import SMALL_INSTALLS, clean_python
 
 from baton import __version__
 
@@ -28,11 +28,12 @@ def test_the_steps_of_the_release_build_and_try_the_package(tmp_path: Path) -> N
         if (CLONE / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(CLONE / name, clone / name)
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "python")], check=True)
+    binaries = clean_python(tmp_path / "python")
     (tmp_path / "temp").mkdir()
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment |= {
-        "PATH": f"{tmp_path / 'python' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        **SMALL_INSTALLS,
+        "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}",
         "GITHUB_REF_NAME": f"v{__version__}",
         "RUNNER_TEMP": str(tmp_path / "temp"),
     }
