@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import run_baton
 
 from baton import Case, Trace, evaluate
 
@@ -329,12 +330,8 @@ def test_kill_9_at_six_moments_and_a_resume_report_every_case_once(folder: Path)
             with subprocess.Popen([*command, "--resume", str(place)], **quiet) as again:
                 time.sleep(chance.random() * 0.8)
                 again.kill()
-        done = subprocess.run(
-            [*command, "--resume", str(place), "--json"],
-            check=False,
-            cwd=folder,
-            capture_output=True,
-            text=True,
+        done = run_baton(
+            "eval", "baton.yaml", "--resume", place, "--json", folder=folder, seconds=200
         )
         assert done.returncode == 0, done.stderr
         found = Counter(
