@@ -29,6 +29,7 @@ FOLDERS: dict[str, Path] = {
     "sixth hand-offs": OWN / "sixth",
     "seventh hand-offs": OWN / "seventh",
     "eighth hand-offs": OWN / "eighth",
+    "ninth hand-offs": OWN / "ninth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
