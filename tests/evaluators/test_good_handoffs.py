@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from baton.evaluators import ContextCarried, DispatchCompleted, HandoffLoops, ResultUsed
+from baton.evaluators import (
+    AnnouncedDispatch,
+    ClaimsSupported,
+    ContextCarried,
+    DispatchCompleted,
+    DuplicateWork,
+    HandoffLoops,
+    ResultContradicted,
+    ResultUsed,
+)
 from baton.model import (
     EvalContext,
     Evaluator,
@@ -17,12 +26,20 @@ from baton.model import (
 )
 from baton.testing.build import Passing, call, delegate, run, trace, turn
 
-TABLE = Path(__file__).parent.parent / "data" / "good_handoffs.yaml"
-GOOD: dict[str, Any] = yaml.safe_load(TABLE.read_text(encoding="utf-8"))
+DATA = Path(__file__).parent.parent / "data"
+GOOD: dict[str, Any] = {
+    name: good
+    for table in ("good_handoffs.yaml", "worked_out_handoffs.yaml")
+    for name, good in yaml.safe_load((DATA / table).read_text(encoding="utf-8")).items()
+}
 EVALUATORS: tuple[Evaluator, ...] = (
+    AnnouncedDispatch(),
+    ClaimsSupported(),
     ContextCarried(),
     DispatchCompleted(),
+    DuplicateWork(),
     HandoffLoops(),
+    ResultContradicted(),
     ResultUsed(),
 )
 

@@ -23,6 +23,7 @@ from .changed_values import (
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
 from .lazy_patterns import VALUE, marked, regex
 from .only_gaps import bounds_number, comes_back
+from .other_events import happened_then, is_day_beside, is_of_other_event
 from .quantities import SHARE_OF, share_keys
 from .restated_values import (
     has_value_derived_from,
@@ -86,6 +87,9 @@ def part_of(text: str, sent: Sent) -> Part:
     words = [fact for fact in reading.facts if fact.kind not in HARD]
     kept = [fact for fact in hard if _is_carried(fact, sent)]
     changed = [f for f in kept if in_another_unit(f, sent.given, sent.values) is not None]
+    # 24 m are drawn as 24 cm.
+    if changed and any(_SCALE.search(each) for each in (sent.prompt, sent.request.text)):
+        return Part(words, [f for f in kept if f not in changed], [], changed, [])
     # "Convert 50 EUR and buy 3 chairs" can go to two agents, one of which gets the 3.
     gone = [f for f in hard if f not in kept and not sent.elsewhere.holds(f)]
     if changed:
@@ -98,6 +102,11 @@ def part_of(text: str, sent: Sent) -> Part:
     lost = [fact for fact, fate in fates if fate == "lost"]
     unsaid = [fact for fact, fate in fates if fate == "unsaid"]
     return Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
+
+
+_SCALE = regex(
+    r"\b1\s?(?::|to|zu|à|a)\s?\d{2,6}\b|\bscales?\b|\bmaßstab\b|\béchelle\b|\bescala\b", re.I
+)
 
 
 def _spared(sentence: str, sent: Sent) -> set[frozenset[str]]:
@@ -119,6 +128,8 @@ def _is_carried(fact: Fact, sent: Sent) -> bool:
 
 def _fate(fact: Fact, sentence: _Sentence, sent: Sent) -> Literal["lost", "not needed", "unsaid"]:
     """Return whether a fact that is not in the prompt is lost, not needed, or in doubt."""
+    if is_day_beside(fact, sent.new, sent.request.text):
+        return "not needed"
     if _is_replaced(fact, sentence, sent):
         return "lost"
     if has_value_derived_from(fact, sent) or _is_for_caller(fact, sentence.text, sent):
@@ -126,7 +137,8 @@ def _fate(fact: Fact, sentence: _Sentence, sent: Sent) -> Literal["lost", "not n
     if _counts_other(fact, sent):
         return "lost"
     retold = sent.retold and sent.alone
-    if in_place_of(fact, sentence.values, sent.new, retold=retold) is not None:
+    of_other = is_of_other_event(fact, sentence.text)
+    if not of_other and in_place_of(fact, sentence.values, sent.new, retold=retold) is not None:
         return "lost"
     number = fact.text
     if is_rough(number, sentence.text) or is_known_anyway(number, sentence.text):
@@ -239,6 +251,8 @@ def _is_missing(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     if fact.kind == "number" and (
         _was_so(fact, sentence.text) or _has_its_unit(fact, sentence, sent)
     ):
+        return False
+    if happened_then(fact, sentence.text) or is_of_other_event(fact, sentence.text):
         return False
     # "Two more positions" can be "further positions", and a planner can keep a deadline to itself.
     if fact.text.isalpha() or is_deadline(fact.text, sentence.text):

@@ -20,6 +20,7 @@ from .another_value import (
 )
 from .broken_limits import is_within
 from .changed_values import is_transposed
+from .converted_values import zone_of
 from .derived_values import follows, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import Known, Told
@@ -129,7 +130,7 @@ def _comparable(value: Value, missing: list[Value]) -> list[Value]:
     alike = [v for v in alike if not is_rest(value, v)]
     if value.kind != "time":
         return alike
-    alike = [v for v in alike if _context(v) & _context(value) and _zone(v) == _zone(value)]
+    alike = [v for v in alike if _context(v) & _context(value) and zone_of(v) == zone_of(value)]
     # "Leave home at eleven, then you're there by 11:45" for a boarding at 12:45.
     other = tells_when_to_come(value.clause) or gives_roughly(value.clause)
     return [] if other else alike
@@ -144,20 +145,36 @@ def _is_in_other_month(value: Value, other: Value) -> bool:
 
 def _with_same_words(value: Value, alike: list[Value], against: Known) -> Value | None:
     """Return the value that the words around another show: "arrival 18:05" for "arrival 19:05"."""
-    alike = [v for v in alike if not is_within(v, value)]
+    alike = [v for v in alike if not is_within(v, value) and not _is_far(v, value)]
     if not alike:
         return None
     shared = [len(_context(v) & _context(value)) for v in alike]
     # The only value of its unit in the result, in a clause that says nothing else: "86 % full".
     # "The penalty for four weeks" does not contradict a notice period of 90 days.
     only = [v for v in against.values if v.kind == value.kind and v.words & value.words]
-    only = [v for v in only if not is_within(v, value)]
+    only = [v for v in only if not is_within(v, value) and not _is_far(v, value)]
     if value.kind not in ("number", "identifier") and only and _is_only(only[0], against):
         return only[0]
     most = max(shared)
     if most == 0 or shared.count(most) > 1:
         return None
     return alike[shared.index(most)]
+
+
+# "186 seats" in two coaches and a double-decker of 78: more than double is rather worked out. Small
+# numbers differ so much by one digit: 7 for 17.
+_FAR = 2.0
+_NOT_SMALL = 100
+
+
+def _is_far(one: Value, other: Value) -> bool:
+    """Return whether two amounts differ by more than a factor."""
+    if one.kind in ("time", "date", "identifier"):
+        return False
+    pairs = [(abs(a), abs(b)) for a in one.sizes for b in other.sizes if a and b]
+    if max((max(pair) for pair in pairs), default=0.0) < _NOT_SMALL:
+        return False
+    return all(max(pair) > _FAR * min(pair) for pair in pairs)
 
 
 # "Doors open at 19:00" for "20:00": many times are full or half hours, so no new word is allowed.
@@ -189,7 +206,7 @@ def _only_moment(value: Value, told: Told, against: Known) -> Value | None:
     clause = value.clause
     if tells_when_to_come(clause) or gives_roughly(clause) or supposes(clause):
         return None
-    if speaks_of_another_moment(clause) or _zone(other) != _zone(value):
+    if speaks_of_another_moment(clause) or zone_of(other) != zone_of(value):
         return None
     return None if follows(value, told.values, against) else other
 
@@ -296,7 +313,7 @@ def _with_swapped_minutes(value: Value, missing: list[Value]) -> Value | None:
     mine = {key for key in value.fact.keys if key.startswith("t:")}
     for other in missing:
         turned = {key[:-2] + key[:-3:-1] for key in other.fact.keys if key.startswith("t:")}
-        if turned - other.fact.keys and turned & mine and _zone(other) == _zone(value):
+        if turned - other.fact.keys and turned & mine and zone_of(other) == zone_of(value):
             return other
     return None
 
@@ -424,15 +441,6 @@ def _is_labelled_alike(value: Value, other: Value, against: Known) -> bool:
 def _word_before(value: Value) -> str:
     match = re.search(rf"([^\W\d_]{{3,}})\s{re.escape(value.fact.text)}(?![\w.,]*\d)", value.clause)
     return "" if match is None or match[1].casefold() in COMMON else match[1].casefold()
-
-
-_ZONE = regex(r"\b(?:UTC|GMT|CES?T|ME[SZ]Z?|[ECMP][SD]T|BST|JST|IST)\b")
-
-
-def _zone(value: Value) -> str:
-    """Return the time zone named in a clause: 02:40 UTC is 3:40 in Berlin."""
-    match = _ZONE.search(value.clause)
-    return match[0].upper() if match is not None else ""
 
 
 def _context(value: Value) -> frozenset[str]:

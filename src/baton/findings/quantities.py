@@ -325,6 +325,17 @@ def measure_key(dimension: str, value: float) -> str:
     return f"u:{dimension}:{value:.6g}"
 
 
+@text_cached
+def sizes_of_units(text: str) -> frozenset[tuple[str, float]]:
+    """Return the units that a text names, also in a heading: each one's dimension and size."""
+    found: set[tuple[str, float]] = set()
+    for word in words_of(text):
+        found.update(_UNITS.get(word, ()))
+        if word in _OF_TRADES["names"]:
+            found.add(_OF_TRADES["names"][word])
+    return frozenset(found)
+
+
 # "11-13 June", "from 12 to 16 May": both are days of that month.
 _DAYS = regex(
     r"(?<![\w./-])(\d{1,2})(?:st|nd|rd|th|\.)?(\s?[-–]\s?| (?:to|until|till|through|bis|au|al|a) "

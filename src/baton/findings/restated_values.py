@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set
+from itertools import permutations
+from math import ceil
 
 from .facts import HARD, Fact, Reading, hours_of, is_spelled_in, word_key
 from .lazy_patterns import VALUE, marked, regex
+from .quantities import in_digits
 from .sent_context import Sent
 
 # Words that can express a number, a time or a share in a way not handled here: "half eight",
@@ -79,10 +82,22 @@ def _dimensions(fact: Fact) -> set[str]:
 
 # "16.2 kg x 50 mg/kg", "270 mg = 5.4 mL": a computed value can stand for its inputs.
 _SUM = regex(r"\d[^\W\d]{0,8}(?:/[^\W\d]{1,8})?\s?(?:[x×*=]|-->?|→)\s?(?:[€$£]\s?)?\d")
-# "120 x 80 cm" can be expressed as "Euro pallets".
-_BY = r"\s?(?:[^\W\d]{1,3}\s?)?[x×]\s?"
+# "120 x 80 cm" can be expressed as "Euro pallets", "31 ft by 19 ft" as an area.
+_BY = r"\s?(?:[^\W\d]{1,6}\s?)?(?:[x×]|\b(?:by|auf|mal|sur|por)\b)\s?"
 _SIDE = regex(rf"\d{_BY}{VALUE}(?!\d)|(?<!\d){VALUE}{_BY}\d")
 _SIDES = regex(rf"\d{_BY}\d")
+# What can be worked out from what: an area or a volume from lengths, energy from power and time.
+_MADE_OF = {
+    "area": {"length"},
+    "volume": {"length", "area"},
+    "mass": {"volume", "area", "length"},
+    "energy": {"power", "duration"},
+    "length": {"speed", "duration"},
+    "speed": {"length", "duration"},
+    "duration": {"length", "speed", "data", "energy", "power"},
+    "power": {"energy", "duration", "voltage", "current"},
+    "data": {"duration"},
+}
 
 
 def may_be_worked_out(fact: Fact, sentence: str, sent: Sent) -> bool:
@@ -91,7 +106,22 @@ def may_be_worked_out(fact: Fact, sentence: str, sent: Sent) -> bool:
         return False
     if _SIDE.search(marked(fact.text, sentence)) and not _SIDES.search(sent.prompt):
         return True
+    if _is_factor(fact, sent):
+        return True
     return bool(sent.new) and len(_SUM.findall(sent.prompt)) > len(_SUM.findall(sent.request.text))
+
+
+def _is_factor(fact: Fact, sent: Sent) -> bool:
+    """Return whether a prompt has a new kind of quantity that may be made of a fact: m³ of feet."""
+    mine = _dimensions(fact)
+    asked = {dimension for each in sent.asked.facts for dimension in _dimensions(each)}
+    told = {dimension for each in sent.told.facts for dimension in _dimensions(each)}
+    if any(mine & _MADE_OF.get(dimension, set()) for dimension in told - asked):
+        return True
+    # 35 minutes before 13:20, or "from 13:00 to 15:30" as 150 minutes.
+    moments, spans = {"t", "d"}, {"duration", "months"}
+    kinds = {kind for each in sent.told.without(sent.asked) for kind in _dimensions(each)}
+    return bool((mine & spans and kinds & moments) or (mine & moments and kinds & spans))
 
 
 _RELATIVE_YEAR = regex(
@@ -130,7 +160,76 @@ def has_value_derived_from(fact: Fact, sent: Sent) -> bool:
     # for "64 EUR each", 120 chairs for 130 chairs "with 10 spare ones". One of the people is the
     # customer.
     steps = (known - values) | new | {1.0}
-    return any(_follows(value, old, by) for value in new for old in values for by in steps)
+    if any(_follows(value, old, by) for value in new for old in values for by in steps):
+        return True
+    # "8 boxes" for 90 tiles in boxes of 12.
+    rounded = {float(ceil(max(a, b) / min(a, b))) for a in values for b in known if a and b}
+    if rounded & {number for number in new if number > 1}:
+        return True
+    # "Enough for 12 weeks, we use 6 a week and have 37" are 35.
+    if len(known) <= _FEW_NUMBERS and any(_is_of_three(v, values, known) for v in new):
+        return True
+    # "12 members, all except Per and Ida" of 14.
+    if any(0 < abs(a - b) <= _FEW_NAMED for a in values for b in new):
+        if any(_BUT_SOME.search(text) for text in (sent.prompt, sent.request.text)):
+            return True
+    return _is_split(values, sent)
+
+
+# Of more numbers, some three make nearly any number.
+_FEW_NUMBERS = 8
+_FEW_NAMED = 4
+_BUT_SOME = regex(
+    r"\b(?:(?:all |everyone )?(?:except|but)|but not|apart from|excluding|minus|plus|außer|bis auf"
+    r"|sauf|salvo|menos|excepto)\s(?:for\s|a\s)?[A-ZÀ-Þ]"
+)
+
+
+def _is_of_three(made: float, values: Set[float], known: Set[float]) -> bool:
+    """Return whether a number is a product of two known ones, plus or minus one of ``values``.
+
+    Or a product of one of ``values`` and another, plus or minus a third.
+    """
+    for one, two, three in permutations(known, 3):
+        if values & {one, two, three} and made in (one * two + three, one * two - three):
+            return True
+    return False
+
+
+# A count with its place in a text: not the parts of "12:15", "3.5" and "A-4".
+_COUNTED = regex(r"(?<![\w.,:/-])(\d{1,6}|[^\W\d_]{2,9})(?![\w]*\d|[.,:/]\d)")
+# More parts have nearly any sum.
+_PARTS = 6
+
+
+def _is_split(values: Set[float], sent: Sent) -> bool:
+    """Return whether numbers in a row of a prompt add up: 4 tickets are 1 + 1 + 2 places."""
+    told = _counts_in(sent.prompt)
+    for start in range(len(told)):
+        total = told[start]
+        for number in told[start + 1 : start + _PARTS]:
+            total += number
+            if total in values:
+                return True
+    return False
+
+
+def _counts_in(text: str) -> list[float]:
+    """Return the whole numbers of a text in order, also in words."""
+    found = []
+    for match in _COUNTED.finditer(in_digits(text)):
+        written = match[0].casefold()
+        if written.isdecimal():
+            found.append(float(written))
+        elif (key := word_key(written)) is not None and written not in _NO_COUNTS:
+            found.append(float(key[2:]))
+        elif written in _ONES:
+            found.append(1.0)
+    return found
+
+
+_NO_COUNTS = frozenset({"both", "twice", "third", "fourth"})
+_ONES = frozenset("one ein eine einen un une uno una".split())  # noqa: SIM905
 
 
 def _years(numbers: Set[float]) -> Set[float]:

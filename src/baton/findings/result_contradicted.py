@@ -17,6 +17,7 @@ from .broken_limits import (
     limits_broken_by,
 )
 from .caller_texts import Piece, all_recorded, had_before
+from .converted_values import may_be_converted
 from .derived_values import follows, is_rounded
 from .facts import is_spelled_in, plain_text, read, rounded_keys
 from .finding import (
@@ -67,7 +68,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     if not index_of(trace).spend(len(before) + len(others) + len(trip.after)):
         return NotRecorded(says=TOO_LONG)
     said = [days_in_full(text) for text in (*(p.text for p in before), *others)]
-    faults = list(_faults(trip, turn, result, values, said))
+    found = list(_faults(trip, turn, result, values, said))
+    faults = [each for each in found if each.kind != _CONVERTED]
     told = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if told:
         return told
@@ -76,6 +78,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
             says=f"{faults[0].says}, but the result of another call of the caller was not "
             "recorded, and may hold that value"
         )
+    if found:
+        return NotRecorded(says=f"{found[0].says}: can't tell whether it converted that value")
     # A fault stays a fault, whatever the other texts say. To rule out a fault, all texts are
     # needed.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
@@ -115,7 +119,7 @@ def _faults_of(
     told = Told(piece.text, mine, missing, is_call=call is not None)
     sets_own = changes_something(_called(piece.text, call))
     found = [
-        _finding(dispatch, piece, fault)
+        _finding(dispatch, piece, _unless_converted(fault, told, against))
         for value in mine
         if (fault := _fault_of(value, told, against, sets_own=sets_own)) is not None
     ]
@@ -211,6 +215,20 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
     return _Fault("contradicted", meant, value)
+
+
+# No fault: the caller may have converted the value of the result.
+_CONVERTED = "converted"
+
+
+def _unless_converted(fault: _Fault, told: Told, against: Known) -> _Fault:
+    """Return a fault, marked if the value may be the result's in another zone, currency or unit."""
+    if fault.kind != "contradicted":
+        return fault
+    texts = [told.text, *against.texts]
+    if may_be_converted(fault.meant, fault.value, told.values, against.values, texts):
+        return fault._replace(kind=_CONVERTED)
+    return fault
 
 
 # Agents that act through code write their calls as text.

@@ -13,7 +13,7 @@ from itertools import islice
 
 from .facts import HARD, Reading, read
 from .lazy_patterns import regex
-from .words import COMMON, clauses, sentences
+from .words import COMMON, clauses, only_states, sentences, wants
 
 # The maximum number of limits that are checked in a sentence.
 _MOST = 20
@@ -255,6 +255,8 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
     if _MORE.match(thing):
         return False
     before = re.split(r"[.;:!?()\n]", sentence[: match.start()])[-1]
+    if plain_not and states_fact(before):
+        return False
     wrong = list(read(thing).facts)
     # "Not 4712 like last time": the number decides.
     numbers = [fact for fact in wrong if fact.kind in HARD]
@@ -277,6 +279,25 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
 
 
 _NEAR = 4
+# "It's -62 instead of -80", "the shop delivered 9 instead of 12": how it is, and no order.
+_IS_SO = regex(
+    r"""[^\W\d_]['’](?:s|re)\b
+    |\w\ (?:is|are|was|were|has|had|shows?|reads?|says?|gives?|got|came|sent|went|runs?|stands?
+        |ist|sind|war|waren|hat|hatten?|zeigt|steht|läuft|liegt|kam|bekam
+        |est|sont|était|indique|affiche|marque|ont|avait
+        |está|están|era|marca|muestra|indica|llegó|llegaron|ha|han|había)\b
+    # Not "book the shared room".
+    |(?<!\bthe)(?<!\ba)(?<!\ban)\ [^\W\d_]{2,}ed\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def states_fact(text: str) -> bool:
+    """Return whether the start of a sentence says how something is, and orders nothing."""
+    last = clauses(text)[-1:]
+    if not last or "please" in text.casefold():
+        return False
+    return only_states(last[0]) or (_IS_SO.search(last[0]) is not None and not wants(last[0]))
 
 
 def _meaning(text: str) -> Reading | None:

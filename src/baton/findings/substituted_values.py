@@ -15,6 +15,7 @@ from typing import NamedTuple
 from .changed_values import is_shifted, keeps_limit
 from .facts import Fact
 from .lazy_patterns import regex
+from .other_events import is_of_other_event
 from .quantities import in_digits
 from .restated_values import has_value_derived_from, may_be_worked_out
 from .sent_context import Sent
@@ -61,6 +62,8 @@ def substituted_in(sent: Sent) -> list[tuple[Fact, str]]:
     if found is None:
         return []
     lost = found.lost
+    if is_of_other_event(lost.fact, lost.sentence):
+        return []
     if keeps_limit(lost, found.value) or may_be_worked_out(lost.fact, lost.sentence, sent):
         return []
     if lost.kind not in _NOT_ADDED and has_value_derived_from(lost.fact, sent):

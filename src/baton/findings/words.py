@@ -606,9 +606,14 @@ def only_states(clause: str) -> bool:
     Words can't show whether a receiver needs a statement: "4 are coeliac" is needed for a lunch,
     "four of us join from Lisbon" is not for a room.
     """
-    if "?" in clause or _DEMANDS.search(clause) or _WISHES.search(clause):
+    if "?" in clause or wants(clause):
         return False
     return _TELLS_OF.match(clause) is not None or _STATES.match(clause) is not None
+
+
+def wants(clause: str) -> bool:
+    """Return whether a clause has a word of demanding or wishing: `must`, `please`, `brauche`."""
+    return _DEMANDS.search(clause) is not None or _WISHES.search(clause) is not None
 
 
 _KEEPS_BACK = regex(

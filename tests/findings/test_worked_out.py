@@ -1,0 +1,572 @@
+"""Values that a caller works out, converts or splits raise no alarm, and changed values still do."""
+
+from __future__ import annotations
+
+import pytest
+
+from baton.testing import verdict
+
+from .trips import said, trip
+
+
+def carried(user: str, prompt: str) -> str:
+    trace = trip("done", said("Done."), user=user, prompt=prompt)
+    return verdict("context_carried", trace).status
+
+
+def told(user: str, prompt: str, result: str, answer: str) -> str:
+    trace = trip(result, said(answer), user=user, prompt=prompt)
+    return verdict("result_contradicted", trace).status
+
+
+SEATS = "4 tickets for the Brahms on Sunday at 19:30, one for a wheelchair, one beside it. Up to 45 EUR each."
+TRIP_NIGHTS = "7 nights on Sicily from 3 May for 2 adults, some in Palermo and some by the sea, at most 900 EUR."
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            SEATS,
+            "Brahms, Sunday 19:30: 1 wheelchair place, 1 companion seat, 2 further seats. At most 45 EUR each.",
+        ),
+        (
+            TRIP_NIGHTS,
+            "Sicily from 3 May, 2 adults: 3 nights in Palermo, then 4 nights by the sea. At most 900 EUR.",
+        ),
+        (
+            "Bestell für Samstag Mittagessen für 11 Personen ins Büro 204, darunter Vegetarier, höchstens 15 EUR pro Kopf.",
+            "Mittagessen am Samstag, Büro 204: 8 Menüs mit Fleisch und 3 vegetarische, höchstens 15 EUR pro Kopf.",
+        ),
+        (
+            "Réserve une table pour 6 au Chai le 14 juin à 20 h, avec des enfants.",
+            "Table au Chai, 14 juin, 20 h : 4 adultes, 2 enfants.",
+        ),
+        (
+            "Reserva un apartamento para 5 en Nerja del 4 al 9 de julio, con niños, máximo 130 EUR.",
+            "Apartamento en Nerja, 4-9 de julio: dos adultos y tres niños, máximo 130 EUR.",
+        ),
+        (
+            "Book 5 rooms at the Krone for 12 June, doubles where possible, breakfast at 7:15.",
+            "Krone, 12 June, breakfast at 7:15: doubles: 3; singles: 2.",
+        ),
+        (
+            "Print 250 flyers, some of them in Welsh, by Thursday, 90 g paper.",
+            "Flyers on 90 g paper by Thursday: English 170, Welsh 80.",
+        ),
+    ],
+)
+def test_a_count_is_carried_by_its_parts(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            SEATS,
+            "Brahms, Sunday 19:30: tickets, one for a wheelchair, one beside it. Up to 45 EUR each.",
+        ),
+        (
+            "Reserve 5 seats at the Krone for 12 June, breakfast at 7:15.",
+            "Krone: seats for 12 June, breakfast at 7:15.",
+        ),
+        (
+            "Print 250 flyers in English by Thursday, 90 g paper.",
+            "Print 520 flyers in English by Thursday, 90 g paper.",
+        ),
+        (
+            "Réserve une table pour 6 au Chai le 14 juin à 20 h.",
+            "Réserve une table pour 8 au Chai le 14 juin à 20 h.",
+        ),
+        (
+            "Bestell für Samstag 11 Menüs ins Büro 204, höchstens 15 EUR pro Kopf.",
+            "Bestell für Samstag 17 Menüs ins Büro 204, höchstens 15 EUR pro Kopf.",
+        ),
+    ],
+)
+def test_a_count_that_is_missing_or_changed_is_found(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Freezer K-07 rang at 3:20, it's -58 instead of -80. Is there room in another -80 for 9 racks (700 tubes)?",
+            "Room in -80 freezers for 9 racks (700 tubes), near K-07.",
+        ),
+        (
+            "Meter 55-A shows 40 instead of 60 since Monday. Find a free 60 A connection in hall 3.",
+            "Find a free 60 A connection in hall 3.",
+        ),
+        (
+            "The shop delivered 9 chairs instead of 12. Ask them for the 12 we ordered, order 7731.",
+            "Order 7731 was for 12 chairs. Ask the shop for the chairs that are missing.",
+        ),
+        (
+            "We had the 8:00 slot rather than the 9:00. Is the 9:00 still free on Tuesday?",
+            "Is the 9:00 slot free on Tuesday?",
+        ),
+        (
+            "Der Kessel läuft mit 48 statt 60 Grad. Such eine Firma, die ihn heute auf 60 Grad bringt, Bau 4.",
+            "Firma gesucht, die den Kessel in Bau 4 heute wieder auf 60 Grad bringt.",
+        ),
+        (
+            "Le congélateur F3 est à -55 au lieu de -80. Trouve de la place à -80 pour 6 racks.",
+            "Trouve de la place à -80 pour 6 racks, près du F3.",
+        ),
+        (
+            "La cámara 2 marca 9 grados en vez de 4. Busca sitio a 4 grados para 30 cajas.",
+            "Busca sitio a 4 grados para 30 cajas.",
+        ),
+    ],
+)
+def test_a_fault_that_a_user_states_is_no_limit(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Book the 9:00 instead of the 8:00 for Ms Ito, room 12.",
+            "Book the 8:00 for Ms Ito, room 12.",
+        ),
+        ("Please use port 8443 instead of 8080 on gw-3.", "Use port 8080 on gw-3."),
+        (
+            "Refund 40 EUR for order 7731 to the gift card instead of the credit card.",
+            "Refund 40 EUR for order 7731 to the credit card.",
+        ),
+        (
+            "Nimm Raum 214 statt Raum 108 für das Treffen am 3. Mai.",
+            "Nimm Raum 108 für das Treffen am 3. Mai.",
+        ),
+        (
+            "Mets le rendez-vous à 15:30 au lieu de 14:00 avec Mme Roux.",
+            "Mets le rendez-vous à 14:00 avec Mme Roux.",
+        ),
+        (
+            "Book the shared desk 214 instead of desk 108 for 3 May.",
+            "Book the shared desk 108 for 3 May.",
+        ),
+        ("Pon 18 mesas en vez de 24 en la sala B.", "Pon 24 mesas en la sala B."),
+    ],
+)
+def test_what_a_user_wants_instead_is_a_limit(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Concrete for a slab of 27 ft by 14 ft, 5 inches thick, plus 5 % waste, Thursday at 7:00, with a pump.",
+            "Concrete for a slab, 4.68 m³ incl. 5 % waste, Thursday at 7:00, with a pump.",
+        ),
+        (
+            "How much gravel do we need for a path of 14 m by 1.2 m, 8 cm deep? Order it for Friday from Kolb.",
+            "Kolb: price and delivery on Friday of 1.35 m³ of gravel for a path.",
+        ),
+        (
+            "Paint for two walls, 5.2 m wide and 2.6 m high each, two coats, matt white, by Tuesday.",
+            "Matt white paint for 27 m² of wall, two coats, by Tuesday.",
+        ),
+        (
+            "Teppich für ein Zimmer, 4,1 m auf 3,6 m, mit 8 % Verschnitt, Lieferung am 12. März.",
+            "Teppich, 15,94 m² inkl. 8 % Verschnitt, Lieferung am 12. März.",
+        ),
+        (
+            "Du carrelage pour une pièce de 3,5 m sur 2,8 m, livraison le 4 mai chez Brun.",
+            "Brun : 9,8 m² de carrelage, livraison le 4 mai.",
+        ),
+        (
+            "The pump (2.2 kW) runs 9 hours a day. What does that cost a month at Volt's night tariff?",
+            "Volt's night tariff: cost of 594 kWh a month for a pump?",
+        ),
+        (
+            "We ride 18 km/h for 5 hours a day from Passau on 3 June. Find a hotel with a shed where we end up.",
+            "Hotel with a shed about 90 km from Passau, by bike, 3 June.",
+        ),
+        (
+            "Catering for 32 people on 9 May, 24 EUR a head, no pork.",
+            "Catering on 9 May, no pork, total budget 768 EUR.",
+        ),
+        (
+            "Order 40 lamps at 12.50 each from Halo and pay by card 77-1.",
+            "Halo: lamps for 500.00 in total, pay by card 77-1.",
+        ),
+    ],
+)
+def test_a_quantity_that_is_worked_out_carries_its_factors(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Carpet for a room of 41 m², 8 % waste, delivery on 12 March.",
+            "Carpet for a room of 14 m², 8 % waste, delivery on 12 March.",
+        ),
+        (
+            "Order 15 m³ of gravel for Friday at 7:30 from Kolb.",
+            "Order 51 m³ of gravel for Friday at 7:30 from Kolb.",
+        ),
+        (
+            "Order 40 lamps of 60 cm from Halo and pay by card 77-1.",
+            "Order lamps of 60 cm from Halo and pay by card 77-1.",
+        ),
+        (
+            "Catering for 32 people on 9 May, 24 EUR a head, no pork.",
+            "Catering for 23 people on 9 May, 24 EUR a head, no pork.",
+        ),
+        (
+            "Schneide 6 Bretter auf 182 cm, Lärche, bis Freitag.",
+            "Schneide 6 Bretter auf 128 cm, Lärche, bis Freitag.",
+        ),
+    ],
+)
+def test_a_quantity_that_is_changed_or_missing_is_found(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "After my father's funeral (Friday 11:00, St. Kilian) we'd like a simple lunch for 35, quiet.",
+            "Funeral lunch on Friday from about 12:15, 35 people, simple, quiet, near St. Kilian.",
+        ),
+        (
+            "My train gets in at 17:40 on 3 May. Book a table for 2 near the station in Ulm.",
+            "Table for 2 near the station in Ulm, 3 May, 18:15.",
+        ),
+        (
+            "The ceremony ends at 14:00. Book a boat for 20 people afterwards, pier 3, on 8 June.",
+            "Boat for 20 people, pier 3, 8 June, at 14:45.",
+        ),
+        (
+            "Nach der Trauung (Samstag, 13:00, Rathaus) hätten wir gern einen Sektempfang für 24 Personen.",
+            "Sektempfang für 24 Personen am Samstag ab 13:45, beim Rathaus.",
+        ),
+        (
+            "Après le concert, qui finit à 22:00, il nous faut un taxi pour 4 devant la salle, le 3 mai.",
+            "Taxi pour 4 devant la salle, le 3 mai à 22:20.",
+        ),
+        (
+            "Mi vuelo llega a las 9:30 el 4 de junio. Reserva un coche para 5 en Málaga.",
+            "Coche para 5 en Málaga, 4 de junio, a las 10:30.",
+        ),
+        (
+            "We have to be at the church by 15:00 on 2 May. Order a minibus for 12 from the Lamm.",
+            "Minibus for 12, 2 May, pick-up at the Lamm at 14:20 for the church.",
+        ),
+        (
+            "I've got a meeting until 12:30 on Thursday, book the physio for me after that, 40 minutes, Dr. Lund.",
+            "Physio with Dr. Lund on Thursday, 40 minutes, at 13:00 or later.",
+        ),
+        (
+            "Before the match (kick-off 20:45, 6 May) we'd like pizza for 8 at Nino's.",
+            "Nino's: table for 8 on 6 May at 18:30, pizza.",
+        ),
+    ],
+)
+def test_a_time_of_another_event_is_not_replaced(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Book a simple lunch for 35 on Friday at 11:00 near St. Kilian, quiet.",
+            "Lunch for 35 near St. Kilian, simple, quiet, on Friday at 12:15.",
+        ),
+        (
+            "Book a table for 2 near the station in Ulm on 3 May at 17:40.",
+            "Table for 2 near the station in Ulm, 3 May, 14:40.",
+        ),
+        (
+            "Bestell ein Taxi für 4 auf 22:10 am 3. Mai vor die Halle.",
+            "Bestell ein Taxi für 4 auf 20:10 am 3. Mai vor die Halle.",
+        ),
+        (
+            "Reserva un coche para 5 en Málaga el 4 de junio a las 9:30.",
+            "Coche para 5 en Málaga, 4 de junio, a las 3:30.",
+        ),
+    ],
+)
+def test_another_time_of_what_was_asked_for_is_found(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"
+
+
+LOG = "07:12 job starts\n07:40 first error\n08:05 queue full\n08:31 restart, all well"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "Timeline of the outage in UTC, please.",
+            "What happened, with times? The tool shows CEST, leave it at that.",
+            LOG,
+            "05:12 job starts\n05:40 first error\n06:05 queue full\n06:31 restart, all well",
+        ),
+        (
+            "When was what?",
+            "What happened?",
+            LOG,
+            "The job started at 1:12, the first error came at 1:40, the queue was full at 2:05.",
+        ),
+        (
+            "When's the call with Chennai?",
+            "When is the call?",
+            "Call at 14:00 IST, room Neem, 45 minutes.",
+            "The call is at 10:30 our time, in room Neem.",
+        ),
+        (
+            "Wann landet er, in unserer Zeit?",
+            "Landung von LH 441?",
+            "LH 441: Landung 13:25 Ortszeit, Gate E9.",
+            "LH 441 landet um 20:25 bei uns, Gate E9.",
+        ),
+        (
+            "À quelle heure est le match chez nous ?",
+            "Heure du match ?",
+            "Match à 19:00, heure de New York, stade 2.",
+            "Le match est à 1:00, stade 2.",
+        ),
+        (
+            "¿A qué hora es la reunión en Madrid?",
+            "¿Hora de la reunión?",
+            "Reunión a las 09:00 (hora de Bogotá), sala 4.",
+            "La reunión es a las 16:00, sala 4.",
+        ),
+        (
+            "When does the maintenance start?",
+            "Maintenance window?",
+            "Window: 22:00Z to 23:30Z on 4 May.",
+            "It runs from 0:00 to 1:30 on 5 May.",
+        ),
+    ],
+)
+def test_a_time_in_another_zone_contradicts_nothing(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "When does it leave?",
+            "Next ferry?",
+            "Next ferry: 17:40 from pier 6, arrival 19:05.",
+            "The next ferry leaves at 17:40 from pier 6, arrival 18:05.",
+        ),
+        (
+            "Timeline of the outage in UTC.",
+            "What happened, in UTC?",
+            "07:12 UTC job starts, 07:42 UTC first error",
+            "Job starts at 07:12 UTC, first error at 07:24 UTC.",
+        ),
+        (
+            "Wann fährt er?",
+            "Abfahrt nach Ulm?",
+            "Abfahrt nach Ulm 16:42, Gleis 7.",
+            "Abfahrt nach Ulm ist um 16:24, Gleis 7.",
+        ),
+        (
+            "When was what?",
+            "What happened?",
+            LOG,
+            "07:12 job starts\n07:40 first error\n08:50 queue full\n08:31 restart, all well",
+        ),
+        (
+            "¿Cuándo sale?",
+            "¿Salida del ferry?",
+            "Ferry: salida 18:45, muelle 3.",
+            "Ferry: salida 18:54, muelle 3.",
+        ),
+    ],
+)
+def test_another_time_in_the_same_zone_is_found(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) == "failed"
+
+
+QUOTE = "rooms = 57,460\nmeeting room = 14,000\nfjord cruise = 22,100\nsauna = 4,500\ntotal 98,060"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "What's the offsite in euros? Take 11.6 NOK for one.",
+            "All positions in NOK.",
+            QUOTE,
+            "| | EUR |\n|---|---|\n| rooms | 4,953 |\n| meeting room | 1,207 |\n| fjord cruise | 1,905 |\n| sauna | 388 |",
+        ),
+        (
+            "What's the offsite?",
+            "All positions.",
+            QUOTE,
+            "- rooms: 5,020\n- meeting room: 1,223\n- fjord cruise: 1,931\n- sauna: 393",
+        ),
+        (
+            "Was kostet das in Franken?",
+            "Preise der Teile?",
+            "Ventil 84, Dichtung 12,50 (alles EUR)",
+            "Das Ventil kostet 79, die Dichtung 11,80 (CHF).",
+        ),
+        (
+            "How heavy are they in pounds?",
+            "Weights of the crates?",
+            "| crate | kg |\n|---|---|\n| A | 48 |\n| B | 61 |",
+            "| crate | lb |\n|---|---|\n| A | 105.8 |\n| B | 134.5 |",
+        ),
+        (
+            "Revenue per region in k, please.",
+            "Revenue per region?",
+            "north 412,300\nsouth 288,900\nwest 97,450",
+            "| | k |\n|---|---|\n| north | 412.3 |\n| south | 288.9 |\n| west | 97.5 |",
+        ),
+        (
+            "Preise ohne Mehrwertsteuer bitte.",
+            "Preise?",
+            "Lampe 119,00; Kabel 23,80; Sockel 9,52",
+            "Netto: Lampe 100,00; Kabel 20,00; Sockel 8,00.",
+        ),
+        (
+            "What share does each have?",
+            "Votes?",
+            "Ana 132\nBen 88\nCleo 55\nDan 45",
+            "Ana 41 %, Ben 28 %, Cleo 17 %, Dan 14 %.",
+        ),
+        (
+            "Et par personne ? On est 8.",
+            "Prix ?",
+            "gîte 1 280 €, ménage 96 €, bois 48 €",
+            "Par personne : gîte 160 €, ménage 12 €, bois 6 €.",
+        ),
+        (
+            "How much is that in dollars?",
+            "Price of the kiln?",
+            "The kiln costs 1,840.",
+            "The kiln costs 2,010 USD.",
+        ),
+        (
+            "¿Cuánto es en euros?",
+            "¿Precio del horno?",
+            "El horno cuesta 31.900 pesos.",
+            "El horno cuesta 1.640.",
+        ),
+        (
+            "What does the kiln cost net?",
+            "Price of the kiln?",
+            "The kiln costs EUR 1,785 incl. VAT.",
+            "The kiln costs EUR 1,500 net.",
+        ),
+    ],
+)
+def test_a_converted_amount_contradicts_nothing(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "What's the offsite?",
+            "All positions.",
+            QUOTE,
+            "The fjord cruise is 21,200, the sauna 4,500.",
+        ),
+        (
+            "What's the offsite?",
+            "All positions.",
+            QUOTE,
+            "- rooms: 57,460\n- meeting room: 14,000\n- fjord cruise: 12,100\n- sauna: 4,500",
+        ),
+        ("Preis?", "Preis?", "Das Ventil kostet 84,50 EUR.", "Das Ventil kostet 48,50 EUR."),
+        (
+            "What does the kiln cost in euros?",
+            "Price of the kiln in euros?",
+            "The kiln costs 1,840 EUR.",
+            "The kiln costs 1,480 EUR.",
+        ),
+        (
+            "What does the kiln cost?",
+            "Price of the kiln?",
+            "The kiln costs 1,840 EUR.",
+            "The kiln costs 18,400 EUR.",
+        ),
+        (
+            "How heavy are they?",
+            "Weights of the crates?",
+            "Crate A: 48 kg, crate B: 61 kg.",
+            "Crate A: 84 kg, crate B: 61 kg.",
+        ),
+        ("Combien ?", "Prix ?", "Le four coûte 1 840 €.", "Le four coûte 1 480 €."),
+    ],
+)
+def test_another_amount_in_the_same_currency_is_found(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "The fair runs from 12 to 15 October. A van for all of it, 3.5 t.",
+            "The fair runs from 11 to 15 October. A van for all of it, 3.5 t.",
+        ),
+        (
+            "We need 90 tiles for the bath, white matt, by 3 May.",
+            "We need 80 tiles for the bath, white matt, by 3 May.",
+        ),
+        (
+            "Invite the 14 people of the choir to the rehearsal on 4 May at 19:00.",
+            "Invite the 12 people of the choir to the rehearsal on 4 May at 19:00.",
+        ),
+        (
+            "Ein Taxi am 8. Mai um 10:45 von der Mühlgasse 4 zum Flughafen.",
+            "Taxi zum Flughafen von der Mühlgasse 4 am 8. Mai um 10:54.",
+        ),
+        (
+            "Have the garden of 24 m by 15 m drawn on A4, with the shed.",
+            "Have the garden of 42 m by 15 m drawn on A4, with the shed.",
+        ),
+        (
+            "Une chambre à Annecy du 3 au 6 mai pour 2, 120 euros maximum par nuit.",
+            "Chambre à Annecy du 3 au 6 mai pour 2, 210 euros maximum par nuit.",
+        ),
+    ],
+)
+def test_a_value_that_does_not_follow_is_found(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("Q1 1,204,310; Q2 988,420; Q3 1,310,075 (EUR)", "Q1 1,204,310, Q2 984,820, Q3 1,310,075."),
+        ("| crate | kg |\n| A | 48.5 |\n| B | 61.2 |", "Crate A is 48.5 kg and B is 62.1 kg."),
+        ("Villa Rosa: 140 a night, free 7-9 May.", "The Villa Rosa is 104 a night, free 7-9 May."),
+        ("Heizung 1.480 kWh, Boiler 740 kWh", "Die Heizung braucht 1.840 kWh, der Boiler 740 kWh."),
+        ("vuelos 1.472 EUR, hotel 1.104 EUR", "Los vuelos cuestan 1.742 EUR y el hotel 1.104 EUR."),
+        (
+            "Late 14 days after the due date. Fee 45 EUR.",
+            "It's late after 14 days. The fee is 54 EUR.",
+        ),
+    ],
+)
+def test_an_amount_that_does_not_follow_is_found(result: str, answer: str) -> None:
+    assert told("What is it?", "Find out.", result, answer) == "failed"
