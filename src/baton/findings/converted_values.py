@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
 from itertools import product
 
 from .lazy_patterns import regex
@@ -108,15 +109,17 @@ def _is_moved_like_others(
     meant: Value, value: Value, mine: Sequence[Value], theirs: Sequence[Value]
 ) -> bool:
     """Return whether other times or dates are moved by as much: to UTC, or "a week later"."""
-    pairs = list(_only_in_one(mine, theirs, {value.kind}))
-    for own, other in _candidates(meant, value, pairs):
-        shifts = {shift for shift in _shifts(other, own) if not _is_odd(shift, value)}
+    moves = _moves(tuple(mine), tuple(theirs), value.kind)
+    own = [(meant, _shifts(meant, value))]
+    if len(moves) <= _MOST_PAIRS:
+        own += [(old, shifts) for new, old, shifts in moves if new.fact.keys == value.fact.keys]
+    for other, moved in own:
+        shifts = {shift for shift in moved if not _is_odd(shift, value)}
         like = sum(
-            1
-            for one, two in pairs
-            if one.fact.keys != own.fact.keys
+            bool(shifts & each)
+            and one.fact.keys != value.fact.keys
             and two.fact.keys != other.fact.keys
-            and shifts & _shifts(two, one)
+            for one, two, each in moves
         )
         # The two days of a range move together.
         sure = other.fact.keys == meant.fact.keys and value.kind == "time"
@@ -125,17 +128,20 @@ def _is_moved_like_others(
     return False
 
 
+@lru_cache(maxsize=8)
+def _moves(
+    mine: tuple[Value, ...], theirs: tuple[Value, ...], kind: str
+) -> list[tuple[Value, Value, set[float]]]:
+    """Return each pair of moments, of the answer and of the result, and what they differ by.
+
+    Cached, because each fault of an answer is compared with all of them.
+    """
+    pairs = _only_in_one(mine, theirs, {kind})
+    return [(one, other, _shifts(other, one)) for one, other in pairs]
+
+
 # Of more pairs, each would be compared with each.
 _MOST_PAIRS = 400
-
-
-def _candidates(
-    meant: Value, value: Value, pairs: Sequence[tuple[Value, Value]]
-) -> Iterator[tuple[Value, Value]]:
-    """Yield a value with what it seems to stand for, and with the others that it can be made of."""
-    yield value, meant
-    if len(pairs) <= _MOST_PAIRS:
-        yield from (pair for pair in pairs if pair[0].fact.keys == value.fact.keys)
 
 
 def _is_odd(shift: float, value: Value) -> bool:
@@ -213,30 +219,42 @@ def _has_ratio_of_others(
 
     4,953 and 1,207 EUR for 57,460 and 14,000 NOK.
     """
-    kinds = {v.kind for v in (*mine, *theirs)} - _NO_AMOUNTS
-    pairs = list(_only_in_one(mine, theirs, kinds))
-    for own, other in _candidates(meant, value, pairs):
+    made = _ratios(tuple(mine), tuple(theirs))
+    own = [(meant, _ratio(meant, value))]
+    if len(made) <= _MOST_PAIRS:
+        own += [(old, ratio) for new, old, ratio, _ in made if new.fact.keys == value.fact.keys]
+    rounded = _half_a_digit(value)
+    for other, ratio in own:
         like = sum(
-            1
-            for one, two in pairs
-            if one.fact.keys != own.fact.keys
+            one.fact.keys != value.fact.keys
             and two.fact.keys != other.fact.keys
-            and _have_one_ratio((other, own), (two, one))
+            and are_near(ratio, each, min(rounded + off, _ROUNDED) if off else _EXACTLY)
+            for one, two, each, off in made
         )
         if like >= (1 if other.fact.keys == meant.fact.keys else _OTHERS):
             return True
     return False
 
 
-def _have_one_ratio(first: tuple[Value, Value], second: tuple[Value, Value]) -> bool:
-    """Return whether two pairs of amounts have the same ratio, other than 1."""
-    ratios, others = (
-        [b / a for a in old.sizes for b in new.sizes if a and b and abs(b / a - 1) > _SLIGHT]
-        for old, new in (first, second)
-    )
-    rounded = _half_a_digit(first[1]) + _half_a_digit(second[1])
-    named = second[0].words & second[1].words
-    return are_near(ratios, others, min(rounded + _EXACTLY, _ROUNDED) if named else _EXACTLY)
+@lru_cache(maxsize=8)
+def _ratios(
+    mine: tuple[Value, ...], theirs: tuple[Value, ...]
+) -> list[tuple[Value, Value, list[float], float]]:
+    """Return each pair of amounts, one of the answer and one of the result, and their ratio.
+
+    The last item is how far it may be off, or 0 without a common word. Cached like ``_moves``.
+    """
+    kinds = {v.kind for v in (*mine, *theirs)} - _NO_AMOUNTS
+    return [
+        (new, old, _ratio(old, new), _half_a_digit(new) + _EXACTLY if new.words & old.words else 0)
+        for new, old in _only_in_one(mine, theirs, kinds)
+    ]
+
+
+def _ratio(old: Value, new: Value) -> list[float]:
+    """Return the possible ratios of two amounts, other than 1."""
+    ratios = [b / a for a in old.sizes for b in new.sizes if a and b]
+    return [ratio for ratio in ratios if abs(ratio - 1) > _SLIGHT]
 
 
 def _half_a_digit(value: Value) -> float:
