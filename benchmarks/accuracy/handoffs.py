@@ -30,6 +30,7 @@ FOLDERS: dict[str, Path] = {
     "seventh hand-offs": OWN / "seventh",
     "eighth hand-offs": OWN / "eighth",
     "ninth hand-offs": OWN / "ninth",
+    "tenth hand-offs": OWN / "tenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

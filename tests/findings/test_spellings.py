@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.findings.context_carried import context_carried
+from baton.findings.facts import is_spelled_in
 from baton.findings.notations import written_out
 from baton.findings.result_contradicted import result_contradicted
 from baton.findings.values import values_of
@@ -225,6 +226,9 @@ PAIRS = [
     ("for account DE89 3704 0044 0532 0130 00", "for account DE89370400440532013000"),
     ("on port 8080", "on :8080"),
     ("for flight LX 1634", "for flight LX1634"),
+    ("on B1-niveau", "on niveau B1"),
+    ("in A4-Format", "in Format A4"),
+    ("with the T3-connector", "with the connector T3"),
     ("for #FF8800", "for rgb(255, 136, 0)"),
     ("for size 42 EU", "for EU 42"),
 ]
@@ -251,6 +255,12 @@ def test_another_spelling_of_a_value_is_no_contradiction(one: str, other: str, w
     trace = trip(result, said(answer), user="Please arrange it.", prompt="Arrange it.")
     found = result_contradicted(*_parts(trace))
     assert not isinstance(found, list), found
+
+
+@pytest.mark.parametrize("other", ["niveau B2", "niveau B12", "the other niveau"])
+def test_another_code_beside_the_same_word_is_no_spelling(other: str) -> None:
+    assert is_spelled_in("B1-niveau", "Schrijf op niveau B1.")
+    assert not is_spelled_in("B1-niveau", f"Schrijf op {other}.")
 
 
 def _parts(trace: Trace) -> tuple[Trace, Turn, Dispatch]:

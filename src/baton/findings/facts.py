@@ -766,7 +766,7 @@ def is_spelled_in(name: str, text: str) -> bool:
     """Return whether an identifier or address is in a text, with other marks or in part.
 
     `LX1634` as `LX 1634`, `INV-2024-118` as `INV 2024 118`, `https://www.example.org/pay` as
-    `example.org/pay`, a commit by its first seven characters or more.
+    `example.org/pay`, a commit by its first seven characters or more, `B1-niveau` as `niveau B1`.
     """
     bare = re.sub(r"[^a-z0-9]", "", _SCHEME.sub("", name.casefold()))
     folded = text.casefold()
@@ -774,6 +774,10 @@ def is_spelled_in(name: str, text: str) -> bool:
         return True
     if any(bare.startswith(part) and part != bare for part in _HASH.findall(folded)):
         return True
+    # A code and a word, which many languages join: "A4-Blatt" is "Blatt A4", "T3-line" "line: T3".
+    if compound := _COMPOUND.fullmatch(name.casefold()):
+        if f" {compound['word']} {compound['code']} " in re.sub(r"\W+", " ", f" {folded} "):
+            return True
     parts = re.findall(r"[a-z]+|\d+", bare)
     if not parts or not all(part in folded for part in parts):
         return False
@@ -781,6 +785,7 @@ def is_spelled_in(name: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
+_COMPOUND = regex(r"(?P<code>[^\W_]*\d[^\W_]*)-(?P<word>[^\W\d_]{3,})")
 _SCHEME = regex(r"^\w+://(?:www\.)?")
 # Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8
