@@ -84,7 +84,7 @@ test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 
 # By file, so that tests share a server, a browser or an SDK.
 test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
-	$(PYTEST) -n 3 --dist loadfile -m heavy
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m heavy
 
 first-hour: ## Run each example with a framework like a newcomer, in its own venv; takes minutes.
 	$(PYTHON) tests/heavy/first_hour.py

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import copy
 from itertools import count
@@ -55,8 +56,15 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Stop if a heavy test is in a file without that word: `-m heavy` would not import it."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Stop if a heavy test is in a file without that word: `-m heavy` would not import it.
+
+    Of heavy tests, files of one or two come first, because these take minutes: the last process
+    would run them when the others have nothing left.
+    """
+    if config.option.markexpr == "heavy":
+        sizes = Counter(item.path for item in items)
+        items.sort(key=lambda item: sizes[item.path])
     files = {item.path for item in items if item.get_closest_marker("heavy") is not None}
     silent = sorted(str(file) for file in files if "heavy" not in file.read_text("utf-8"))
     if silent:
