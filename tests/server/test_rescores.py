@@ -612,6 +612,7 @@ def command(folder: Path, *more: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)
 def test_a_command_that_is_killed_continues_when_it_is_given_again(
     tmp_path: Path, opening: Opening
 ) -> None:
@@ -634,8 +635,11 @@ def test_a_command_that_is_killed_continues_when_it_is_given_again(
     shutil.copytree(folders[0], folders[1])
     others = [["--jobs", "2"], ["--backend", "ray", "--jobs", "1"]]
     for folder, how in zip(folders, others, strict=True):
-        second = command(folder, *how)
-        said, _ = second.communicate(timeout=120)
+        with command(folder, *how) as second:
+            try:
+                said, _ = second.communicate(timeout=240)  # Ray takes a minute where all is busy
+            finally:
+                second.kill()
         assert (second.returncode, said) == (
             0, "project default: 300 conversations; 600 scores added, 0 replaced\n",
         )  # fmt: skip
