@@ -21,7 +21,8 @@ from .hostile_spans import SHAPES, Shape
 from .tally import Tally
 
 pytestmark = pytest.mark.heavy
-_TRIES = 400
+_TRIES = 100
+"""Of each kind; `make torture` has a million, and CI a tenth of them."""
 _MEMORY = 1_500_000_000
 
 
