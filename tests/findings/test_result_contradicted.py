@@ -356,3 +356,13 @@ def test_what_follows_from_rates_sums_and_differences_contradicts_nothing(
 ) -> None:
     made = trip(result, said(answer), user=user)
     assert verdict("result_contradicted", made).status != "failed"
+
+
+def test_an_answer_with_more_values_than_are_compared_is_not_passed() -> None:
+    # The price of the ferry is wrong, and stands among a hundred other prices.
+    prices = "\n".join(f"Tour {chr(97 + n % 26)}{n}: {2_000 + 7 * n} EUR" for n in range(100))
+    answer = f"The ferry is 15.20 EUR per person, arrival 19:05.\n{prices}"
+    made = trip(RESULTS["ferry"], said(answer))
+    score = verdict("result_contradicted", made)
+    assert score.status == "skipped"
+    assert "too many to compare" in score.reason

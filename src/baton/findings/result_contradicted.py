@@ -86,8 +86,12 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(
             says="not all that the caller said was recorded: record its messages and calls"
         )
-    if next(_given_out(trip, turn), None) is None:
+    given_out = [piece.text for piece, _ in _given_out(trip, turn)]
+    if not given_out:
         return NotRecorded(says="the caller said nothing afterwards")
+    most = max(len(values_of(days_in_full(text))) for text in given_out)
+    if most > MOST_VALUES:
+        return NotRecorded(says=f"the caller states {most} values at once: too many to compare")
     return Clear(says="nothing that the caller says is against the result")
 
 
