@@ -26,6 +26,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["calibrate"], "name a rubric (`baton rubrics list`)"),
         (["export"], "say where to: give one of `-o FILE.jsonl`, `--otlp ADDRESS`"),
         (["baseline"], "say what to do: set or show"),
+        (["serve", "rescore"], "`--rule` is missing"),
         (["eval", "--resume"], "`--resume` needs a value"),
         (["eval", "--concurrency", "x"], "`--concurrency` takes a whole number, not `x`"),
         (["score", "a", "--show", "1.5"], "`--show` takes a whole number, not `1.5`"),

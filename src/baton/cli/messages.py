@@ -144,7 +144,9 @@ def _missing(error: MissingArgumentError, argument: Argument) -> str:
     if argument.name == "--name":
         is_rubric = (error.command_chain or ("",))[0] == "rubrics"
         return "name a rubric: `baton rubrics list`" if is_rubric else "name the key"
-    plain = f"`{argument.name.lstrip('-')}` is missing"
+    # An argument with a place has no dashes where it is typed; an option has.
+    name = argument.name if argument.index is None else argument.name.lstrip("-")
+    plain = f"`{name}` is missing"
     return _GIVE.get(argument.name, plain).format(choices=_choices(argument))
 
 
