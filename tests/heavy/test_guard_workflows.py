@@ -281,9 +281,23 @@ def mcp_in_langchain(guard: Guard, command: list[str]) -> str:
     return asyncio.run(play())
 
 
+@pytest.fixture
+def errors_of_mcp_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give MCP servers a file for their errors.
+
+    `mcp` keeps the standard error of the moment it is first imported. That may be another test's
+    capture, which is no file.
+    """
+    from mcp import stdio_client
+
+    started: Any = stdio_client
+    monkeypatch.setattr(started.__wrapped__, "__defaults__", (sys.__stderr__,))
+
+
 IN_EACH = [mcp_in_adk, mcp_in_langchain, mcp_in_openai_agents, mcp_in_pydantic_ai, mcp_in_strands]
 
 
+@pytest.mark.usefixtures("errors_of_mcp_servers")
 @pytest.mark.parametrize("play", IN_EACH)
 @pytest.mark.parametrize(
     ("rule", "why", "action"),

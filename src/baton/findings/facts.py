@@ -785,7 +785,7 @@ def is_spelled_in(name: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
-_COMPOUND = regex(r"(?P<code>[^\W_]*\d[^\W_]*)-(?P<word>[^\W\d_]{3,})")
+_COMPOUND = regex(r"(?<![^\W_])(?P<code>[^\W\d_]*+\d[^\W_]*+)-(?P<word>[^\W\d_]{3,})")
 _SCHEME = regex(r"^\w+://(?:www\.)?")
 # Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8
