@@ -90,16 +90,18 @@ first-hour: ## Run each example with a framework like a newcomer, in its own ven
 	$(PYTHON) tests/heavy/first_hour.py
 
 SHARE ?= 1
+# The first two use both cores, the others one each.
 torture: $(VENV)/.claude postgres ## A million broken inputs, all properties in full, hundreds of kills, injections, replays; SHARE=0.1 for a tenth.
 	$(BIN)/python -m tests.torture.fuzz --share $(SHARE)
 	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
-	$(BIN)/python -m tests.torture.kills --share $(SHARE)
-	$(BIN)/python -m tests.torture.server_kills --share $(SHARE)
-	$(BIN)/python -m tests.torture.server_fuzz --share $(SHARE)
-	$(BIN)/python -m tests.torture.injections --share $(SHARE)
-	$(BIN)/python -m tests.torture.charges --share $(SHARE)
-	$(BIN)/python -m tests.stats.test_sequential --share $(SHARE)
-	$(BIN)/python -m tests.evaluators.judged.test_distilled --share $(SHARE)
+	$(MAKE) --jobs 2 --output-sync=target $(ON_ONE_CORE)
+
+ON_ONE_CORE := tests.torture.injections tests.torture.kills tests.torture.server_kills \
+  tests.evaluators.judged.test_distilled tests.torture.server_fuzz tests.torture.charges \
+  tests.stats.test_sequential
+.PHONY: $(ON_ONE_CORE)
+$(ON_ONE_CORE):
+	$(BIN)/python -m $@ --share $(SHARE)
 
 browser: ## Install Chromium with apt, if it is missing.
 	@test -n "$(BROWSER)" || $(APT) update
