@@ -890,3 +890,46 @@ def test_whether_a_receiver_needs_a_statement_is_unknown(user: str, prompt: str)
 )
 def test_a_near_copy_may_leave_out_what_this_receiver_does_not_need(user: str, prompt: str) -> None:
     assert not isinstance(judge(asked(user, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Can you look up invoice INV-2201 (€1,240.50, due 12 June)? I can't find the PDF.",
+            "Find the PDF of invoice INV-2201.",
+        ),
+        (
+            "Merchant Birke says we never sent the webhook for payment pay_7Tq90 (EUR 249.00, 17 April "
+            "around 19:20). Can you check our delivery logs for that day?",
+            "webhook delivery logs, all of 17 April, payment pay_7Tq90. All attempts.",
+        ),
+        (
+            "Le virement VT-5521 (860 €, émis le 4 mars à 9:12) n'est pas arrivé. Vérifie le statut.",
+            "Statut du virement VT-5521 ?",
+        ),
+    ],
+)
+def test_what_only_describes_a_named_thing_may_be_left_out(user: str, prompt: str) -> None:
+    assert not isinstance(judge(asked(user, prompt)), list)
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Refund order 88-4021 partly (40 EUR) to the card.",
+            "Refund order 88-4021 to the card.",
+        ),
+        (
+            "Buy the ring R-889 (no more than 450 EUR) for me today.",
+            "Buy the ring R-889 today.",
+        ),
+        (
+            "Cancel order 88-4021 (149.90 EUR) please.",
+            "Cancel order 88-4021 (194.90 EUR).",
+        ),
+    ],
+)
+def test_a_limit_or_a_part_beside_a_named_thing_is_needed(user: str, prompt: str) -> None:
+    only(judge(asked(user, prompt)))

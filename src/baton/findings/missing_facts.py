@@ -23,7 +23,7 @@ from .changed_values import (
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
 from .lazy_patterns import VALUE, marked, regex
 from .only_gaps import bounds_number, comes_back
-from .other_events import happened_then, is_day_beside, is_of_other_event
+from .other_events import happened_then, is_day_beside, is_moment, is_of_other_event
 from .quantities import SHARE_OF, share_keys
 from .restated_values import (
     has_value_derived_from,
@@ -225,7 +225,7 @@ def _counts_other(fact: Fact, sent: Sent) -> bool:
 
 def _is_missing(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     """Return whether a prompt that leaves a fact out needs it."""
-    if refers_to_others(sent.prompt):
+    if refers_to_others(sent.prompt) or _describes_named(fact, sentence, sent):
         return False
     if may_be_said_otherwise(fact, sent) or may_be_worked_out(fact, sentence.text, sent):
         return False
@@ -263,6 +263,27 @@ def _is_missing(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     if (only_states(clause) and not bounds_number(clause)) or comes_back(clause, sent):
         return False
     return sent.retold and _is_needed(fact, sentence, sent)
+
+
+# "Payment pay_81k (EUR 249.00, 17 April)": the amount and the day tell which payment it is.
+_DESCRIBED = regex(r"(?P<name>[^\s()]{2,60}) ?\((?P<description>[^()]{1,200})\)")
+
+
+def _describes_named(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
+    """Return whether an amount or a day only describes what a prompt has the number of.
+
+    Not a limit, as in "tour T-12 (at most 300 EUR)", nor an amount by which something is changed,
+    as in "refund order 88 partly (40 EUR)", which does not stand beside the number.
+    """
+    money = any(v.kind.isupper() for v in sentence.values if v.fact.keys == fact.keys)
+    if not money and not is_moment(fact):
+        return False
+    return any(
+        fact.text in each["description"]
+        and not sets_limit(each["description"])
+        and any(f.kind == "identifier" and sent.given.holds(f) for f in read(each["name"]).facts)
+        for each in _DESCRIBED.finditer(sentence.text)
+    )
 
 
 _WAS = regex(
