@@ -31,6 +31,7 @@ FOLDERS: dict[str, Path] = {
     "eighth hand-offs": OWN / "eighth",
     "ninth hand-offs": OWN / "ninth",
     "tenth hand-offs": OWN / "tenth",
+    "eleventh hand-offs": OWN / "eleventh",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

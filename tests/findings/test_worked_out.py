@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.testing import verdict
+from baton.testing import build, verdict, verdicts
 
 from .trips import said, trip
 
@@ -570,3 +570,141 @@ def test_a_value_that_does_not_follow_is_found(user: str, prompt: str) -> None:
 )
 def test_an_amount_that_does_not_follow_is_found(result: str, answer: str) -> None:
     assert told("What is it?", "Find out.", result, answer) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "Twin room in Porto, 16 to 20 April, up to GBP 110 a night.",
+            "Porto, 16-20 April, 4 nights, max GBP 110 a night.",
+            "1) Almada: €104/night, €416 (≈ £358). 2) Mouzinho: €121/night, €484 (≈ £416).",
+            "I'd take Mouzinho, about £104 a night, £416 for four nights.",
+        ),
+        (
+            "Compare what nurses earn in Germany and England, in euro.",
+            "Pay of nurses in Germany and England.",
+            "Germany €3,650 a month. England £36,483 a year, which is £3,040 a month.",
+            "Germany pays €3,650. England pays £3,040 a month, around €3,560 at £1 = €1.17.",
+        ),
+        (
+            "Convert the prices to pounds at 0.85.",
+            "Prices?",
+            "Basic 1,420 EUR, Pro 2,017 EUR, support 1,270 GBP.",
+            "Basic is 1,420 EUR, i.e. 1,207 GBP at a rate of 0.85. Pro is 2,017 EUR.",
+        ),
+        (
+            "Was kostet der Flug in Euro? Kurs 0,92.",
+            "Flug nach Boston, Preis?",
+            "LH 422: 512 USD. UA 31: 481 USD, Gepäck 417 EUR.",
+            "LH 422 kostet 471,04 EUR (512 x 0,92), UA 31 zum Kurs 0,92 442,52 EUR.",
+        ),
+    ],
+)
+def test_an_amount_at_a_stated_rate_is_not_against_the_result(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer", "reason"),
+    [
+        ("Almada: €104/night.", "I'd take Almada, £104 a night.", "`104 EUR`, the caller `104 GBP`"),
+        ("Germany €3,650, England £3,040.", "Germany pays €3,560 a month.", "`3,650`"),
+    ],
+)
+def test_another_currency_or_swapped_digits_are_against_the_result(
+    result: str, answer: str, reason: str
+) -> None:
+    trace = trip(result, said(answer), user="What do I pay or get?", prompt="Find the amounts.")
+    found = verdict("result_contradicted", trace)
+    assert found.status == "failed"
+    assert reason in found.reason
+
+
+TESTED = ("p95 210 ms.", "Set the pool to 16 and batches to 280: p95 is 210 ms.")
+
+
+@pytest.mark.parametrize(
+    ("first", "prompt"),
+    [
+        ("Pool size 14, batch of 250, poll every 30 s.", "Test with a pool size of 16, batches of 280."),
+        ("Fastify's own default is 72 s.", "Test pool 16, batch 280, headersTimeout 66 s in server.ts."),
+    ],
+)
+def test_a_caller_may_choose_other_settings_in_a_later_prompt(first: str, prompt: str) -> None:
+    result, answer = TESTED
+    trace = build.trace(
+        build.run(
+            "main",
+            build.delegate("reader", "Current settings?", result=first),
+            build.delegate("tester", prompt, result=result),
+            answer,
+        ),
+        build.run("reader", first),
+        build.run("tester", result),
+        "Make the queue faster.",
+    )
+    assert {each.status for each in verdicts("result_contradicted", trace)} == {"passed"}
+
+
+def test_a_later_prompt_with_swapped_digits_is_against_the_result() -> None:
+    trace = build.trace(
+        build.run(
+            "main",
+            build.delegate("prices", "Cost of order 88?", result="It costs 4,310.75 EUR."),
+            build.delegate("writer", "Write that it costs 4,130.75 EUR.", result="Written."),
+            "I've written the mail.",
+        ),
+        build.run("prices", "It costs 4,310.75 EUR."),
+        build.run("writer", "Written."),
+        "What does order 88 cost? Write the customer.",
+    )
+    statuses = [each.status for each in verdicts("result_contradicted", trace)]
+    assert statuses[0] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Siempre pago 52,90 € y en octubre me habéis clavado 94,80 €. Cliente 40718823. En 2019 me "
+            "devolvisteis 30 euros.",
+            "Cliente 40718823. Octubre: 94,80 € frente a 52,90 € habituales, reclama 41,90 €.",
+        ),
+        (
+            "Rechnung 7781: 3 Monitore zu 240 EUR, berechnet wurden 960 EUR. Früher gab es 15 EUR Rabatt.",
+            "Rechnung 7781: 3 Monitore zu 240 EUR, also 720 EUR, berechnet wurden 960 EUR.",
+        ),
+        (
+            "Order.window_start is minutes since midnight. Consumers: 5 services in this monorepo (orders, "
+            "dispatch, driver-api, billing, notifier). Tell me which consumers read it.",
+            "Who reads Order.window_start (minutes since midnight)? Services orders, dispatch, driver-api, "
+            "billing, notifier. file:line.",
+        ),
+        (
+            "Prüfe die 4 Standorte: Kiel, Ulm, Mainz und Gera, auf freie Parkplätze am 3. Mai.",
+            "Freie Parkplätze am 3. Mai in Kiel, Ulm, Mainz, Gera.",
+        ),
+    ],
+)
+def test_a_difference_and_a_counted_list_carry_their_values(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Cliente 40718823: pago 52,90 € y me cobraron 94,80 € en octubre. Abonad 30 euros.",
+            "Cliente 40718823: paga 52,90 €, le cobraron 94,80 € en octubre. Abonar 13 €.",
+        ),
+        (
+            "Order 5 boxes of gloves (size S, M and L) for ward 12.",
+            "Order boxes of gloves (size S, M and L) for ward 12.",
+        ),
+    ],
+)
+def test_another_amount_and_a_count_of_something_else_are_lost(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"

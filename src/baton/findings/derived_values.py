@@ -57,6 +57,28 @@ def is_rest(value: Value, other: Value) -> bool:
     return any(a + b in wholes for a in value.numbers for b in other.numbers)
 
 
+# "€3,560 at £1 = €1.17", "zum Kurs 0,92", "512 x 0.92"
+_AT_RATE = regex(
+    r"(?<!\d)1\s?[^\W\d]{0,20}\s?=|[€$£]1\s?=|\b(?:rate|kurs|wechselkurs|taux|cambio|tasso|câmbio)\b"
+    r"|\d\s?[x×*·]\s?\d",
+    re.IGNORECASE,
+)
+
+
+def is_at_rate(value: Value, mine: list[Value], against: Known) -> bool:
+    """Return whether an amount is another one at a rate: 3,040 GBP at 1.17 are some 3,560 EUR.
+
+    The sentence has to show a rate; it can come from the request.
+    """
+    if _AT_RATE.search(value.sentence) is None:
+        return False
+    amounts = {n for v in mine if v is not value for n in v.numbers}
+    rates = {n for v in mine if v.sentence == value.sentence and v is not value for n in v.numbers}
+    rates |= {n for v in against.others for n in v.numbers}
+    made = (made for a in amounts for b in rates if a and b for made in (a * b, a / b))
+    return are_near(value.numbers, list(made), _EXACTLY)
+
+
 # The largest distance of a number with "about" from the computed value.
 _ROUGHLY = 0.02
 # The largest distance of any other number: results of divisions are rounded.
@@ -76,6 +98,8 @@ def follows(value: Value, mine: list[Value], against: Known) -> bool:
     """
     if value.kind in ("time", "date"):
         return _is_shifted(value, mine, against)
+    if is_at_rate(value, mine, against):
+        return True
     base = [*against.values, *against.others, *(v for v in mine if v is not value)]
     if len(base) > 2 * MOST_VALUES:
         return True

@@ -227,6 +227,8 @@ def _is_missing(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     """Return whether a prompt that leaves a fact out needs it."""
     if refers_to_others(sent.prompt) or _describes_named(fact, sentence, sent):
         return False
+    if _counts_listed(fact, sentence.text, sent):
+        return False
     if may_be_said_otherwise(fact, sent) or may_be_worked_out(fact, sentence.text, sent):
         return False
     named = (sent.retold or sent.is_short) and _is_named(fact, sentence.text, sent)
@@ -284,6 +286,21 @@ def _describes_named(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
         and any(f.kind == "identifier" and sent.given.holds(f) for f in read(each["name"]).facts)
         for each in _DESCRIBED.finditer(sentence.text)
     )
+
+
+_LISTED = regex(rf"{VALUE}[^().:;\n]{{1,60}}(?:\(|:)(?P<items>[^().:;\n]{{3,300}})")
+_BETWEEN_ITEMS = regex(r",|;|/|&|\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|och|i)\b", re.IGNORECASE)
+
+
+def _counts_listed(fact: Fact, sentence: str, sent: Sent) -> bool:
+    """Return whether a number only counts things that the prompt names: "3 plans (A, B and C)"."""
+    match = _LISTED.search(marked(fact.text, sentence)) if fact.text.isdecimal() else None
+    if match is None:
+        return False
+    items = [each.strip().casefold() for each in _BETWEEN_ITEMS.split(match["items"])]
+    items = [each for each in items if each]
+    prompt = sent.prompt.casefold()
+    return len(items) == int(fact.text) and all(each in prompt for each in items)
 
 
 _WAS = regex(

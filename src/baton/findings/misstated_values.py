@@ -21,7 +21,7 @@ from .another_value import (
 from .broken_limits import is_within
 from .changed_values import is_transposed
 from .converted_values import zone_of
-from .derived_values import follows, is_rest, is_sum
+from .derived_values import follows, is_at_rate, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import Known, Told
 from .lazy_patterns import regex
@@ -278,7 +278,7 @@ def _is_labelled_slip(value: Value, other: Value, new: int, against: Known) -> b
 _SWAPPED = 3
 
 
-def with_swapped_digits(value: Value, missing: list[Value], against: Known) -> Value | None:
+def with_swapped_digits(value: Value, told: Told, against: Known) -> Value | None:
     """Find a value of the result whose digits, three or more, are in another order: 73,180.
 
     This hardly ever happens by chance, so the words around it do not matter.
@@ -286,13 +286,13 @@ def with_swapped_digits(value: Value, missing: list[Value], against: Known) -> V
     if against.said.holds(value.fact) or value.kind == "date":
         return None
     if value.kind == "time":
-        return _with_swapped_minutes(value, missing)
+        return _with_swapped_minutes(value, told.missing)
     if is_worked_out(value.clause, against.result):
         return None
     is_year = any(1900 <= number <= 2100 for number in value.numbers)
     if is_year or len(set(value.digits.strip("0"))) < _SWAPPED:
         return None
-    for other in missing:
+    for other in told.missing:
         if other.kind != value.kind and "number" not in (other.kind, value.kind):
             continue
         # "Some 175 EUR cheaper" has the digits of 7.15 EUR by chance.
@@ -302,7 +302,9 @@ def with_swapped_digits(value: Value, missing: list[Value], against: Known) -> V
         if value.digits == other.digits or not is_slip(value, other):
             continue
         if sorted(value.digits) == sorted(other.digits):
-            return None if is_sum(value, against) else other
+            if is_sum(value, against) or is_at_rate(value, told.values, against):
+                return None
+            return other
     return None
 
 

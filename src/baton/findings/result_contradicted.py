@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from baton.model import Dispatch, Evidence, Said, ToolCall, Trace, Turn, known
+from baton.model import Dispatch, Evidence, HandedOff, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
 from .another_value import is_calculated, is_set_apart, reports_change
@@ -16,7 +16,7 @@ from .broken_limits import (
     keeps_to,
     limits_broken_by,
 )
-from .caller_texts import Piece, all_recorded, had_before
+from .caller_texts import Piece, all_recorded, dispatch_of, had_before
 from .converted_values import may_be_converted
 from .derived_values import follows, is_rounded
 from .facts import is_spelled_in, plain_text, read, rounded_keys
@@ -68,7 +68,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     if not index_of(trace).spend(len(before) + len(others) + len(trip.after)):
         return NotRecorded(says=TOO_LONG)
     said = [days_in_full(text) for text in (*(p.text for p in before), *others)]
-    found = list(_faults(trip, turn, result, values, said))
+    given_out = _given_out(trace, trip, turn)
+    found = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
     faults = [each for each in found if each.kind != _CONVERTED]
     told = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if told:
@@ -86,42 +87,39 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(
             says="not all that the caller said was recorded: record its messages and calls"
         )
-    given_out = [piece.text for piece, _ in _given_out(trip, turn)]
-    if not given_out:
+    texts = [given.piece.text for given in given_out]
+    if not texts:
         return NotRecorded(says="the caller said nothing afterwards")
-    most = max(len(values_of(days_in_full(text))) for text in given_out)
+    most = max(len(values_of(days_in_full(text))) for text in texts)
     if most > MOST_VALUES:
         return NotRecorded(says=f"the caller states {most} values at once: too many to compare")
     return Clear(says="nothing that the caller says is against the result")
 
 
-def _faults(
-    trip: RoundTrip, turn: Turn, result: str, values: list[Value], said: list[str]
-) -> Iterator[Finding]:
-    """Check the caller's output in order. Tool results count as known from then on."""
+def _faults(dispatch: Dispatch, given_out: list[_Given], against: Known) -> Iterator[Finding]:
+    """Check the caller's output in order. Prompts and tool results count as known from then on."""
     reported: set[str] = set()
-    against = known_from(result, values, said)
-    for each, call in _given_out(trip, turn):
-        piece = each._replace(text=days_in_full(each.text))
-        for finding in _faults_of(trip.dispatch, piece, call, against):
+    for each in given_out:
+        given = each._replace(piece=each.piece._replace(text=days_in_full(each.piece.text)))
+        for finding in _faults_of(dispatch, given, against):
             if finding.says not in reported:
                 reported.add(finding.says)
                 yield finding
-        if call is not None:
-            reply = plain_text(call.result) if call.result is not None else ""
-            against = against.and_texts([piece.text, reply])
+        if not given.is_message:
+            call = given.call
+            reply = plain_text(call.result) if call is not None and call.result is not None else ""
+            against = against.and_texts([given.piece.text, reply])
 
 
-def _faults_of(
-    dispatch: Dispatch, piece: Piece, call: ToolCall | None, against: Known
-) -> list[Finding]:
+def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Finding]:
+    piece, call = given.piece, given.call
     mine = list(values_of(piece.text))
     if len(mine) > MOST_VALUES:
         return []
     charge_work(1 + len(against.others) * len(mine) // 4)
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
-    told = Told(piece.text, mine, missing, is_call=call is not None)
-    sets_own = changes_something(_called(piece.text, call))
+    told = Told(piece.text, mine, missing, is_call=not given.is_message)
+    sets_own = given.is_prompt or changes_something(_called(piece.text, call))
     found = [
         _finding(dispatch, piece, _unless_converted(fault, told, against))
         for value in mine
@@ -161,15 +159,37 @@ def _is_open(trace: Trace, made: ToolCall | Dispatch) -> bool:
     return made.status in ("unanswered", "waiting", "unknown") or not known(trace, made, "result")
 
 
-def _given_out(trip: RoundTrip, turn: Turn) -> Iterator[tuple[Piece, ToolCall | None]]:
-    """Yield the texts of a caller after an answer, and the arguments of its calls."""
+class _Given(NamedTuple):
+    """A text of a caller after an answer: a message, the arguments of a call, or a prompt."""
+
+    piece: Piece
+    call: ToolCall | None
+    is_message: bool
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether it is for another agent: "test it with a pool of 16" for "the pool has 14"."""
+        return not self.is_message and (self.call is None or self.call.dispatch is not None)
+
+
+def _given_out(trace: Trace, trip: RoundTrip, turn: Turn) -> list[_Given]:
+    """Return the texts of a caller after an answer, in order."""
+    found = []
+    by_call = {s.dispatch for s in trip.after if isinstance(s, ToolCall)}
     for step in trip.after:
         if isinstance(step, Said) and not step.thought:
-            yield Piece(step.id, plain_text(step.content)), None
+            found.append(_Given(Piece(step.id, plain_text(step.content)), None, is_message=True))
         elif isinstance(step, ToolCall):
-            yield Piece(step.id, plain_text(step.arguments)), step
+            piece = Piece(step.id, plain_text(step.arguments))
+            found.append(_Given(piece, step, is_message=False))
+        elif isinstance(step, HandedOff) and step.dispatch not in by_call:
+            dispatch = dispatch_of(trace, step.dispatch)
+            if dispatch is not None and dispatch.prompt is not None:
+                piece = Piece(dispatch.id, plain_text(dispatch.prompt))
+                found.append(_Given(piece, None, is_message=False))
     if turn.output is not None:
-        yield Piece(turn.id, plain_text(turn.output)), None
+        found.append(_Given(Piece(turn.id, plain_text(turn.output)), None, is_message=True))
+    return found
 
 
 def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str]:
@@ -203,13 +223,13 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     meant = misquoted(value, told.text, told.values, against.values, against.is_known)
     if meant is not None and not told.is_call and not follows(value, told.values, against):
         return _Fault("contradicted", meant, value)
-    meant = with_swapped_digits(value, told.missing, against)
+    meant = with_swapped_digits(value, told, against)
     if meant is not None and not keeps_to(value, meant):
         return _Fault("contradicted", meant, value)
     if reports_change(value.clause, against.result):
         return None
     meant = in_other_unit(value, against)
-    if meant is not None and not told.is_call:
+    if meant is not None and not told.is_call and not follows(value, [], against):
         return _Fault("contradicted", meant, value)
     if sets_own or against.said.holds(value.fact) or is_rounded(value, against):
         return None
@@ -268,9 +288,12 @@ def _is_given(value: Value, text: str, mine: list[Value]) -> bool:
 
 def _finding(dispatch: Dispatch, piece: Piece, fault: _Fault) -> Finding:
     meant, value = fault.meant, fault.value
+    shown = _shown(meant), _shown(value)
+    if shown[0] == shown[1]:  # 104 EUR and 104 GBP
+        shown = _with_kind(meant), _with_kind(value)
     return Finding(
         kind=fault.kind,
-        says=f"`{dispatch.to_agent}` said `{_shown(meant)}`, the caller `{_shown(value)}`",
+        says=f"`{dispatch.to_agent}` said `{shown[0]}`, the caller `{shown[1]}`",
         evidence=[
             Evidence(ids=[dispatch.id], quote=meant.clause.strip()[:120]),
             Evidence(ids=[piece.id], quote=value.clause.strip()[:120]),
@@ -283,3 +306,8 @@ def _shown(value: Value) -> str:
     """Return a value with its unit, as written in the text."""
     unit = unit_text(value) if value.sizes != value.numbers else ""
     return f"{value.fact.text} {unit}".strip()
+
+
+def _with_kind(value: Value) -> str:
+    """Return a value with its currency, or with its unit as written."""
+    return f"{value.fact.text} {value.kind if value.kind.isupper() else unit_text(value)}".strip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import combinations
 from typing import NamedTuple
 
 from .changed_values import is_shifted, keeps_limit
@@ -19,7 +20,7 @@ from .other_events import is_of_other_event
 from .quantities import in_digits
 from .restated_values import has_value_derived_from, may_be_worked_out
 from .sent_context import Sent
-from .values import Value, is_converted, unit_size, unit_text, values_of
+from .values import Value, are_near, is_converted, unit_size, unit_text, values_of
 from .words import COMMON
 
 # How many other values have to be the same ones. With two, the words around the replaced one have
@@ -68,7 +69,21 @@ def substituted_in(sent: Sent) -> list[tuple[Fact, str]]:
         return []
     if lost.kind not in _NOT_ADDED and has_value_derived_from(lost.fact, sent):
         return []
+    if lost.kind not in _NOT_ADDED and _is_calculated(found.value, asked):
+        return []
     return [] if sent.elsewhere.holds(lost.fact) else [(lost.fact, lost.sentence)]
+
+
+def _is_calculated(value: Value, asked: Sequence[Value]) -> bool:
+    """Return whether a value is calculated from others of a request: a sum, a rest, a multiple.
+
+    "94.80 EUR instead of 52.90 EUR" makes a claim of 41.90 EUR.
+    """
+    sizes = {size for v in asked if v.kind == value.kind for size in v.sizes}
+    counts = {n for v in asked if v.kind == "number" for n in v.numbers if n > 1}
+    made = [each for a, b in combinations(sizes, 2) for each in (a + b, abs(a - b))]
+    made += [each for a in sizes for n in counts for each in (a * n, a / n)]
+    return are_near(value.sizes, made, _CALCULATED)
 
 
 class _Substituted(NamedTuple):
@@ -151,6 +166,8 @@ def _is_comparable(lost: Value, other: Value) -> bool:
     return unit_size(lost) == unit_size(other)
 
 
+# The largest distance of a value from what it is calculated from: cents.
+_CALCULATED = 0.001
 # 1,999 for 2,000: rounded.
 _ROUNDED = 0.02
 
