@@ -173,6 +173,15 @@ def _is_multiple(value: Value, same: list[float]) -> bool:
     return any(max(a, b) / min(a, b) in _TIMES for a in value.sizes for b in same if a and b)
 
 
+def is_price_of_known(value: Value, against: Known) -> bool:
+    """Return whether a price is a multiple or part of a known one: 104 GBP, and 416 for 4 nights.
+
+    Not for other units: 90 weeks are 7 times 90 days.
+    """
+    known = (v for v in (*against.values, *against.others) if v.kind == value.kind)
+    return value.kind.isupper() and _is_multiple(value, [size for v in known for size in v.sizes])
+
+
 def _is_part(value: Value, base: list[Value]) -> bool:
     """Return whether a number is a share of another: 48 % of 214 people are 103.
 

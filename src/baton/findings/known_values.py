@@ -46,13 +46,14 @@ class Known(NamedTuple):
 class Told(NamedTuple):
     """A text of a caller with its values, and the values of the result that it does not give.
 
-    ``is_call``: it is the arguments of a call.
+    ``is_call``: it is the arguments of a call. ``is_prompt``: it is for another agent.
     """
 
     text: str
     values: list[Value]
     missing: list[Value]
     is_call: bool
+    is_prompt: bool = False
 
 
 def known_from(result: str, values: list[Value], others: list[str]) -> Known:

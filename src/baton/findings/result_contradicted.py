@@ -18,7 +18,7 @@ from .broken_limits import (
 )
 from .caller_texts import Piece, all_recorded, dispatch_of, had_before
 from .converted_values import may_be_converted
-from .derived_values import follows, is_rounded
+from .derived_values import follows, is_price_of_known, is_rounded
 from .facts import is_spelled_in, plain_text, read, rounded_keys
 from .finding import (
     TOO_LONG,
@@ -118,7 +118,7 @@ def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Findin
         return []
     charge_work(1 + len(against.others) * len(mine) // 4)
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
-    told = Told(piece.text, mine, missing, is_call=not given.is_message)
+    told = Told(piece.text, mine, missing, not given.is_message, given.is_prompt)
     sets_own = given.is_prompt or changes_something(_called(piece.text, call))
     found = [
         _finding(dispatch, piece, _unless_converted(fault, told, against))
@@ -224,12 +224,13 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if meant is not None and not told.is_call and not follows(value, told.values, against):
         return _Fault("contradicted", meant, value)
     meant = with_swapped_digits(value, told, against)
-    if meant is not None and not keeps_to(value, meant):
+    by_chance = told.is_prompt and meant is not None and _may_be_chance(value, meant)
+    if meant is not None and not keeps_to(value, meant) and not by_chance:
         return _Fault("contradicted", meant, value)
     if reports_change(value.clause, against.result):
         return None
     meant = in_other_unit(value, against)
-    if meant is not None and not told.is_call and not follows(value, [], against):
+    if meant is not None and not told.is_call and not is_price_of_known(value, against):
         return _Fault("contradicted", meant, value)
     if sets_own or against.said.holds(value.fact) or is_rounded(value, against):
         return None
@@ -239,6 +240,14 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
     return _Fault("contradicted", meant, value)
+
+
+_MANY_DIGITS = 5
+
+
+def _may_be_chance(value: Value, meant: Value) -> bool:
+    """Return whether a prompt may have these digits by chance: 102 cm after "at most 120 days"."""
+    return len(value.digits) < _MANY_DIGITS and not value.words & meant.words
 
 
 # No fault: the caller may have converted the value of the result.
