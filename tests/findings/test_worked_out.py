@@ -610,7 +610,11 @@ def test_an_amount_at_a_stated_rate_is_not_against_the_result(
 @pytest.mark.parametrize(
     ("result", "answer", "reason"),
     [
-        ("Almada: €104/night.", "I'd take Almada, £104 a night.", "`104 EUR`, the caller `104 GBP`"),
+        (
+            "Almada: €104/night.",
+            "I'd take Almada, £104 a night.",
+            "`104 EUR`, the caller `104 GBP`",
+        ),
         ("Germany €3,650, England £3,040.", "Germany pays €3,560 a month.", "`3,650`"),
     ],
 )
@@ -629,8 +633,14 @@ TESTED = ("p95 210 ms.", "Set the pool to 16 and batches to 280: p95 is 210 ms."
 @pytest.mark.parametrize(
     ("first", "prompt"),
     [
-        ("Pool size 14, batch of 250, poll every 30 s.", "Test with a pool size of 16, batches of 280."),
-        ("Fastify's own default is 72 s.", "Test pool 16, batch 280, headersTimeout 66 s in server.ts."),
+        (
+            "Pool size 14, batch of 250, poll every 30 s.",
+            "Test with a pool size of 16, batches of 280.",
+        ),
+        (
+            "Fastify's own default is 72 s.",
+            "Test pool 16, batch 280, headersTimeout 66 s in server.ts.",
+        ),
     ],
 )
 def test_a_caller_may_choose_other_settings_in_a_later_prompt(first: str, prompt: str) -> None:
