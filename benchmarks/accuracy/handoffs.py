@@ -32,6 +32,7 @@ FOLDERS: dict[str, Path] = {
     "ninth hand-offs": OWN / "ninth",
     "tenth hand-offs": OWN / "tenth",
     "eleventh hand-offs": OWN / "eleventh",
+    "twelfth hand-offs": OWN / "twelfth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

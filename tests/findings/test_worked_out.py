@@ -718,3 +718,137 @@ def test_a_difference_and_a_counted_list_carry_their_values(user: str, prompt: s
 )
 def test_another_amount_and_a_count_of_something_else_are_lost(user: str, prompt: str) -> None:
     assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "We want out of the shop lease by the end of the year.",
+            "CPI, latest monthly value.",
+            "April 2025: 121.7 (published 14 May 2025). March 2025: 121.2.",
+            "To be out on 31 December 2025, the letter has to be there in June. The index stands at 121.7.",
+        ),
+        (
+            "Plan the migration of the orders DB between 03:00 and 05:00.",
+            "Rehearsal: durations of the steps.",
+            "stop 0:30, drain 1:40, sequences 0:50, smoke tests 6:00 -> 9:00 (mm:ss)",
+            "The downtime is about 9 minutes. No-go: not through smoke tests by 03:52.",
+        ),
+        (
+            "When do we start the concert?",
+            "Doors of the hall?",
+            "Doors open at 18:30, soundcheck 16:00 to 17:30.",
+            "Doors open at 18:30. Tell the band to finish the soundcheck by 17:15.",
+        ),
+        (
+            "Reicht der Bestand für vier Wochen?",
+            "Dialysatoren: Bestand, Kartongröße, Verbrauch.",
+            "Bestand 520 Stück, Verbrauch 241/Woche. Karton 24 Stück zu 285,60 €.",
+            "520 Stück reichen gut zwei Wochen. Vier Wochen sind 964 Stück, also 41 Kartons für 11.709,60 €.",
+        ),
+        (
+            "How many vans do we need for 310 parcels?",
+            "Capacity of a van?",
+            "A van holds 48 parcels; 12 vans are in the yard.",
+            "For 310 parcels you need 7 vans.",
+        ),
+        (
+            "Which loft do we take?",
+            "Sizes and rents.",
+            "Loft A: 64 m², 1,480 a month. Loft B: 72 m², 1,590 a month.",
+            "B: 8 m² more for 110 a month. Over a year that's 1,320, or 13.75 per extra m² and month. Per m² A costs 23.13 and B 22.08.",
+        ),
+    ],
+)
+def test_plans_deadlines_and_counts_of_other_things_are_not_against_the_result(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt", "result", "answer"),
+    [
+        (
+            "When does the match start?",
+            "Kick-off?",
+            "Kick-off is at 20:45 on 14 May.",
+            "Kick-off is at 21:45 on 14 May.",
+        ),
+        (
+            "How many seats?",
+            "Seats in the hall?",
+            "The hall has 186 seats.",
+            "The hall has 168 seats.",
+        ),
+        (
+            "How many boxes are left?",
+            "Stock of boxes?",
+            "There are 14 boxes left.",
+            "There are 41 boxes left.",
+        ),
+        (
+            "When was it published?",
+            "Latest CPI?",
+            "April: 121.7 (published 14 May 2025).",
+            "The figure for April is 121.7, published on 24 May 2025.",
+        ),
+        (
+            "What's the deposit?",
+            "Deposit?",
+            "The deposit is 480 EUR, due by 3 May.",
+            "The deposit is 840 EUR, due by 3 May.",
+        ),
+    ],
+)
+def test_another_value_of_the_same_thing_is_against_the_result(
+    user: str, prompt: str, result: str, answer: str
+) -> None:
+    assert told(user, prompt, result, answer) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Mam 182 tony pszenicy, wilgotność ok. 14,6 %. Skup w Kutnie bierze do 15 % wilgotności, młyn tylko do 14 %.",
+            "182 t pszenicy z 14,6 % do 13,9 %: koszt suszenia.",
+        ),
+        (
+            "182 t of wheat at 14.6 % moisture. The mill takes up to 14 %, the depot up to 15 %. What pays more?",
+            "Cost of drying 182 t from 14.6 % to 13.9 %?",
+        ),
+        (
+            "Our fleet scales between 9 and 17 instances, on average 12.1. In 2023 we over-committed and burnt 11k. What should we commit?",
+            "Fleet, last 90 days: minimum, mean, maximum. How many instance-hours lie above 9 and above 11?",
+        ),
+        (
+            "We sold 4k tickets last year. This time the hall has rows 1 to 40. Which rows sold best?",
+            "Which rows of 1 to 40 sold best? How many lie above 4 per day?",
+        ),
+    ],
+)
+def test_limits_that_a_target_keeps_and_old_amounts_are_not_lost(user: str, prompt: str) -> None:
+    assert carried(user, prompt) != "failed"
+
+
+@pytest.mark.parametrize(
+    ("user", "prompt"),
+    [
+        (
+            "Send 74 kg of flour to Bergen.",
+            "Send 74 lb of flour to Bergen.",
+        ),
+        (
+            "Transfer 11k EUR to the landlord today.",
+            "Transfer 11 EUR to the landlord today.",
+        ),
+        (
+            "Cut the moisture of lot 7 to 14 %.",
+            "Cut the moisture of lot 7 to 41 %.",
+        ),
+    ],
+)
+def test_another_unit_size_or_order_of_digits_is_a_loss(user: str, prompt: str) -> None:
+    assert carried(user, prompt) == "failed"

@@ -235,6 +235,9 @@ def _letters(value: Value) -> str:
 def _slipped(lost: Value, value: Value, *, labelled: bool) -> bool:
     """Return whether a value differs like a slip: `E81` for `E18`, 14 July for 14 June."""
     swapped = sorted(lost.digits) == sorted(value.digits) and len(lost.digits) > 1
+    # "We burnt 11k" and "more than 11 instances".
+    if lost.kind == "number" and lost.digits == value.digits and not labelled:
+        return False
     # Version 2.8 is no 28, unless both are called the same.
     if lost.kind == "number" and decimal_places(lost) != decimal_places(value) and not labelled:
         return False
@@ -399,6 +402,9 @@ def in_another_unit(fact: Fact, given: Reading, new: list[Value]) -> Value | Non
     kind = min(sizes).split(":")[1]
     for value in new:
         if not value.fact.unit_keys or not value.fact.keys & (fact.keys - sizes):
+            continue
+        # "From 14.6 % to 13.9 %" has 15 % only when rounded.
+        if not value.numbers & fact.numbers:
             continue
         # `m` can be metres or minutes.
         if value.kind == kind or {value.kind, kind} <= _CURRENCIES:

@@ -93,7 +93,7 @@ def _in_same_frame(value: Value, told: Told, against: Known) -> Value | None:
 def _slip_or_same_words(value: Value, told: Told, against: Known) -> Value | None:
     """Return a missing value that differs like a slip, or is in a clause with the same words."""
     clause, result = value.clause, against.result
-    alike = _comparable(value, told.missing)
+    alike = _comparable(value, told.missing, against)
     if not alike or follows(value, told.values, against):
         return None
     new = len(value.words - against.words)
@@ -124,16 +124,56 @@ def _slip_or_same_words(value: Value, told: Told, against: Known) -> Value | Non
     return _with_same_words(value, alike, against)
 
 
-def _comparable(value: Value, missing: list[Value]) -> list[Value]:
+def _comparable(value: Value, missing: list[Value], against: Known) -> list[Value]:
     """Return the missing values that a value can stand for: those of its kind."""
     alike = [v for v in missing if v.kind == value.kind and not _in_another_unit(v, value)]
     alike = [v for v in alike if not is_rest(value, v)]
+    if value.kind == "number":
+        alike = [v for v in alike if not _counts_another(value, v)]
     if value.kind != "time":
         return alike
+    # The result gives how long steps take, not when they are.
+    if _MINUTES.search(against.result):
+        return []
     alike = [v for v in alike if _context(v) & _context(value) and zone_of(v) == zone_of(value)]
     # "Leave home at eleven, then you're there by 11:45" for a boarding at 12:45.
     other = tells_when_to_come(value.clause) or gives_roughly(value.clause)
-    return [] if other else alike
+    return [] if other else [v for v in alike if _is_deadline(v) or not _is_deadline(value)]
+
+
+# "6:00 (mm:ss)"
+_MINUTES = regex(r"\b(?:mm?:ss|min:s(?:ec)?|minutes:seconds)\b", re.IGNORECASE)
+# "Not through the tests by 03:52": a caller that plans sets times.
+_UNTIL = regex(
+    r"\b(?:by|until|till|no later than|(?:at the )?latest|bis|spätestens|jusqu['’]à|avant"
+    r"|au plus tard|hasta|antes de(?: las?)?|a más tardar|entro(?: le)?|até|do|przed|voor"
+    r"|uiterlijk)(?: (?:um|a las|às|at))?\s*\Z",
+    re.IGNORECASE,
+)
+
+
+def _is_deadline(value: Value) -> bool:
+    return _UNTIL.search(value.clause.partition(value.fact.text)[0]) is not None
+
+
+# Beginnings of words that show that two nouns may be the same: "Kartons" and "Karton".
+_STEM = 4
+
+
+def _counts_another(one: Value, other: Value) -> bool:
+    """Return whether two plain numbers count different things: 41 boxes, a box of 24 pieces."""
+    nouns = [unit_text(each) for each in (one, other)]
+    return all(map(_is_noun, nouns)) and nouns[0][:_STEM] != nouns[1][:_STEM]
+
+
+def _counts_noun_without(clause: str, value: Value) -> bool:
+    """Return whether a number counts things that a clause does not name: "41 boxes"."""
+    noun = unit_text(value)
+    return _is_noun(noun) and noun[:_STEM] not in clause.casefold()
+
+
+def _is_noun(word: str) -> bool:
+    return len(word) >= _STEM and word.isalpha() and word not in COMMON
 
 
 def _is_in_other_month(value: Value, other: Value) -> bool:
@@ -367,8 +407,12 @@ def _is_telling_slip(value: Value, other: Value, against: Known) -> bool:
     """
     if not is_slip(value, other):
         return False
-    if sorted(value.digits) == sorted(other.digits) or value.kind == "time":
+    if value.kind == "time":
         return True
+    if sorted(value.digits) == sorted(other.digits):
+        # "41 boxes" and "14 free places" occur in one answer by chance.
+        by_chance = value.kind == "number" and len(value.digits) < _SWAPPED
+        return not by_chance or not _counts_noun_without(other.clause, value)
     if value.kind == "identifier" and _is_in_series(other, against):
         return False
     if value.kind == "date":
@@ -447,7 +491,9 @@ def _word_before(value: Value) -> str:
 
 def _context(value: Value) -> frozenset[str]:
     """Return what identifies a value: words of its clause, and other values next to it."""
-    beside = (f for f in read(value.clause).facts if f.keys != value.fact.keys)
+    beside = [f for f in read(value.clause).facts if f.keys != value.fact.keys]
+    # "31 December 2025" and "14 May 2025" have no more in common than a year.
+    beside = [f for f in beside if re.fullmatch(r"(?:19|20)\d\d", f.text) is None]
     return value.words | frozenset(key for fact in beside for key in _largest(fact))
 
 
