@@ -74,7 +74,8 @@ def is_at_rate(value: Value, mine: list[Value], against: Known) -> bool:
         return False
     amounts = {n for v in mine if v is not value for n in v.numbers}
     rates = {n for v in mine if v.sentence == value.sentence and v is not value for n in v.numbers}
-    rates |= {n for v in against.others for n in v.numbers}
+    if len(against.others) <= 2 * MOST_VALUES:
+        rates |= {n for v in against.others for n in v.numbers}
     made = (made for a in amounts for b in rates if a and b for made in (a * b, a / b))
     return are_near(value.numbers, list(made), _EXACTLY)
 
@@ -98,10 +99,8 @@ def follows(value: Value, mine: list[Value], against: Known) -> bool:
     """
     if value.kind in ("time", "date"):
         return _is_shifted(value, mine, against)
-    if is_at_rate(value, mine, against):
-        return True
     base = [*against.values, *against.others, *(v for v in mine if v is not value)]
-    if len(base) > 2 * MOST_VALUES:
+    if len(base) > 2 * MOST_VALUES or is_at_rate(value, mine, against):
         return True
     same = [size for v in base if v.kind == value.kind for size in v.sizes]
     if value.kind != "number":

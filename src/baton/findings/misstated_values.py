@@ -342,6 +342,10 @@ def with_swapped_digits(value: Value, told: Told, against: Known) -> Value | Non
         if value.digits == other.digits or not is_slip(value, other):
             continue
         if sorted(value.digits) == sorted(other.digits):
+            # "Framed 102 cm" in a prompt after "at most 120 days".
+            if told.is_prompt and len(value.digits) < _MANY_DIGITS:
+                if not value.words & other.words:
+                    continue
             if is_sum(value, against) or is_at_rate(value, told.values, against):
                 return None
             return other

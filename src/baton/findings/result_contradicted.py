@@ -224,8 +224,7 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if meant is not None and not told.is_call and not follows(value, told.values, against):
         return _Fault("contradicted", meant, value)
     meant = with_swapped_digits(value, told, against)
-    by_chance = told.is_prompt and meant is not None and _may_be_chance(value, meant)
-    if meant is not None and not keeps_to(value, meant) and not by_chance:
+    if meant is not None and not keeps_to(value, meant):
         return _Fault("contradicted", meant, value)
     if reports_change(value.clause, against.result):
         return None
@@ -240,14 +239,6 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
     return _Fault("contradicted", meant, value)
-
-
-_MANY_DIGITS = 5
-
-
-def _may_be_chance(value: Value, meant: Value) -> bool:
-    """Return whether a prompt may have these digits by chance: 102 cm after "at most 120 days"."""
-    return len(value.digits) < _MANY_DIGITS and not value.words & meant.words
 
 
 # No fault: the caller may have converted the value of the result.
