@@ -33,6 +33,7 @@ FOLDERS: dict[str, Path] = {
     "tenth hand-offs": OWN / "tenth",
     "eleventh hand-offs": OWN / "eleventh",
     "twelfth hand-offs": OWN / "twelfth",
+    "thirteenth hand-offs": OWN / "thirteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

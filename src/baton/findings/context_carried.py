@@ -34,7 +34,7 @@ from .sent_context import Sent, begins_anew, given_by, prompt_of, request_to, wh
 from .substituted_values import substituted_in
 from .values import values_of
 from .waived_limits import waived
-from .words import is_courtesy, kept_back, sentences, sets_limit
+from .words import in_other_script, is_courtesy, kept_back, sentences, sets_limit
 
 
 class Limits(NamedTuple):
@@ -171,6 +171,8 @@ def _of_text(sent: Sent) -> Answer:
     for sentence in parts:
         _compare_sentence(sentence, sent, found, secret=sentence in secret)
     _compare_whole(sent, found, secret)
+    if not found.is_clean and in_other_script(sent.request.text):
+        return _in_other_script(sent, found)
     if not found.is_clean:
         dropped = [_dropped(sent, found.asked_for, found.dropped)] if found.dropped else []
         return dropped + [_constraint(sent, limit) for limit in found.limits]
@@ -184,6 +186,19 @@ def _of_text(sent: Sent) -> Answer:
             says=f"can't tell whether `{each.new}` is another name or a part of `{each.old}`"
         )
     return _nothing_lost(found)
+
+
+def _in_other_script(sent: Sent, found: _Found) -> Answer:
+    """Judge only swapped digits: no rule knows the words around the values."""
+    text = in_digits(sent.request.text)
+    wrong = [(fact, text) for fact in misspelt_in(text, sent)]
+    if wrong:
+        return [_dropped(sent, found.asked_for or [fact for fact, _ in wrong], wrong)]
+    lost = found.limits or [fact.text for fact, _ in found.dropped]
+    return NotRecorded(
+        says=f"can't tell whether the receiver needs `{lost[0][:60]}` of the request: the words of "
+        "its language are not known"
+    )
 
 
 def _compare_sentence(sentence: str, sent: Sent, found: _Found, *, secret: bool) -> None:

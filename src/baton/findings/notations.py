@@ -54,6 +54,22 @@ def _power_of_ten(match: re.Match[str]) -> str:
     return str(10**exponent) if exponent <= 15 else match[0]
 
 
+# Before noon, after noon, and in the evening.
+_FORENOON, _AFTERNOON = "午前|上午|早上|오전", "午後|下午|晚上|오후"
+
+
+def _day_of_month(match: re.Match[str]) -> str:
+    year = f" {match[1]}" if match[1] else ""
+    return f" {int(match[3])} {_NAMES[int(match[2])]}{year} "
+
+
+def _time_of_day(match: re.Match[str]) -> str:
+    hour = int(match[2])
+    if match[1] and re.fullmatch(_AFTERNOON, match[1]) and hour < 12:
+        hour += 12
+    return f" {hour}:{int(match[3] or 0):02} "
+
+
 def _minutes(match: re.Match[str]) -> str:
     return f"{60 * int(match[1]) + int(match[2])} minutes"
 
@@ -182,11 +198,35 @@ _WITH_DIGITS = (
         r"(?<![\w.,])(\d+(?:[.,]\d+)?) ?[x×] ?(?=\d+(?:[.,]\d+)?(?: ?[a-z]{1,3}\b|\W|$))",
         r"\1 x ",
     ),
+    # 3万2000, 1亿2000万
+    _rule(
+        "万",
+        r"(?<![\d.,])(?:(\d{1,4})[億亿])?(\d{1,4})万(\d{1,4})?(?!\d)",
+        lambda m: str(10**8 * int(m[1] or 0) + 10**4 * int(m[2]) + int(m[3] or 0)),
+    ),
     # 8.6万, 3億
     _rule(
         "万|億|亿",
         r"(?<![\d.,])(\d+(?:\.\d+)?) ?([万億亿])(?!\d)",
         lambda m: f"{float(m[1]) * (10**4 if m[2] == '万' else 10**8):.10g}",
+    ),
+    # 2026年3月20日, 3월 20일
+    _rule(
+        "月|월",
+        r"(?:(\d{4}) ?[年년] ?)?(?<!\d)(1[0-2]|0?[1-9]) ?[月월]"
+        r" ?([12]\d|3[01]|0?[1-9]) ?[日号號일]",
+        _day_of_month,
+    ),
+    # 14時30分, 下午3点; 3点 alone may be three points.
+    _rule(
+        "時|时|点|點|시",
+        rf"({_FORENOON}|{_AFTERNOON})? ?(?<!\d)(1\d|2[0-3]|0?\d) ?[時时点點시] ?([0-5]?\d) ?[分분]",
+        _time_of_day,
+    ),
+    _rule(
+        "|".join((_FORENOON, _AFTERNOON)),
+        rf"({_FORENOON}|{_AFTERNOON}) ?(1[0-2]|0?\d) ?[時时点點시](?![間间半\d])()",
+        _time_of_day,
     ),
     # 16,500円, 3人: there is no blank before a counter.
     _rule("円|元|人|日|時|分|泊|月|年|名|個|원", r"(?<=\d)(?=[円元人日時分泊月年名個원])", " "),
@@ -236,6 +276,13 @@ _IN_WORDS = (
 )
 
 
+# Chinese, Japanese and Korean have no blank between words and a number or code: "预算32000元".
+_WITHOUT_BLANKS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_TOUCHING = regex(
+    rf"(?<=[{_WITHOUT_BLANKS}])(?=[A-Za-z0-9€$£¥#])|(?<=[A-Za-z0-9%])(?=[{_WITHOUT_BLANKS}])"
+)
+
+
 _ANY_DIGIT = str.maketrans("0123456789", "##########")
 
 
@@ -249,4 +296,4 @@ def written_out(text: str) -> str:
     for rule in rules:
         if any(map(folded.__contains__, rule.marks)):
             text = rule.pattern.sub(rule.instead, text)
-    return text
+    return text if text.isascii() else _TOUCHING.sub(" ", text)

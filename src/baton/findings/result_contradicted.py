@@ -35,6 +35,7 @@ from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
 from .quantities import days_in_full
 from .values import Value, are_near, unit_text, values_of
+from .words import in_other_script
 
 
 def result_contradicted(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
@@ -234,6 +235,9 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     if sets_own or against.said.holds(value.fact) or is_rounded(value, against):
         return None
     if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
+        return None
+    # The other rules compare words, of languages with Latin letters.
+    if in_other_script(value.sentence):
         return None
     meant = misstated(value, told, against)
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):

@@ -279,6 +279,22 @@ def clauses(sentence: str) -> tuple[str, ...]:
     return tuple(part for part in parts if part.strip())
 
 
+_LETTER = regex(r"[^\W\d_]")
+_LATIN = regex(r"[A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
+
+
+def in_other_script(text: str) -> bool:
+    """Return whether most letters of a text are not Latin: Chinese, Russian, Arabic.
+
+    The rules know words of languages with Latin letters. In others they can't tell history from a
+    wish, or a courtesy from a limit.
+    """
+    if text.isascii():
+        return False
+    letters, latin = (len(each.findall(text)) for each in (_LETTER, _LATIN))
+    return latin < letters / 2
+
+
 def clause_with(part: str, sentence: str) -> str:
     """Return the first clause of a sentence that has a part of it, or else the sentence."""
     return next((clause for clause in clauses(sentence) if part in clause), sentence)
