@@ -71,7 +71,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     said = [days_in_full(text) for text in (*(p.text for p in before), *others)]
     given_out = _given_out(trace, trip, turn)
     found = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
-    faults = [each for each in found if each.kind != _CONVERTED]
+    faults = [each for each in found if each.kind not in _IN_DOUBT]
     told = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if told:
         return told
@@ -81,7 +81,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
             "recorded, and may hold that value"
         )
     if found:
-        return NotRecorded(says=f"{found[0].says}: can't tell whether it converted that value")
+        return NotRecorded(says=f"{found[0].says}: {_IN_DOUBT[found[0].kind]}")
     # A fault stays a fault, whatever the other texts say. To rule out a fault, all texts are
     # needed.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
@@ -236,17 +236,18 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
         return None
     if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
         return None
-    # The other rules compare words, of languages with Latin letters.
-    if in_other_script(value.sentence):
-        return None
     meant = misstated(value, told, against)
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
-    return _Fault("contradicted", meant, value)
+    return _Fault(_UNREAD if in_other_script(value.sentence) else "contradicted", meant, value)
 
 
-# No fault: the caller may have converted the value of the result.
-_CONVERTED = "converted"
+# No faults: the caller may have converted the value, or used words that no rule knows.
+_CONVERTED, _UNREAD = "converted", "unread"
+_IN_DOUBT = {
+    _CONVERTED: "can't tell whether it converted that value",
+    _UNREAD: "can't tell whether that is the same, as the words of its language are not known",
+}
 
 
 def _unless_converted(fault: _Fault, told: Told, against: Known) -> _Fault:
