@@ -117,7 +117,7 @@ postgres: ## Install PostgreSQL with apt, if it is missing.
 check: $(VENV)/.dev ## Lint, type-check, and check the layers of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 
