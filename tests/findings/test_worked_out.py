@@ -656,7 +656,25 @@ def test_a_caller_may_choose_other_settings_in_a_later_prompt(first: str, prompt
         build.run("tester", result),
         "Make the queue faster.",
     )
-    assert {each.status for each in verdicts("result_contradicted", trace)} == {"passed"}
+    assert "failed" not in {each.status for each in verdicts("result_contradicted", trace)}
+
+
+def test_another_value_in_a_later_prompt_is_not_passed_either() -> None:
+    result, answer = "Booked.", "I've booked coach 17."
+    trace = build.trace(
+        build.run(
+            "main",
+            build.delegate("finder", "Which coach?", result="There are seats in coach 7."),
+            build.delegate("booker", "Book two seats in coach 17.", result=result),
+            answer,
+        ),
+        build.run("finder", "There are seats in coach 7."),
+        build.run("booker", result),
+        "Book two seats on the train to Ulm.",
+    )
+    first = verdicts("result_contradicted", trace)[0]
+    assert first.status == "skipped"
+    assert "can't tell whether it chose another value for the next agent" in first.reason
 
 
 def test_a_later_prompt_with_swapped_digits_is_against_the_result() -> None:

@@ -288,8 +288,9 @@ def _describes_named(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     )
 
 
+# "5 services in this monorepo (orders, billing, ...)", "the 4 sites: Kiel, Ulm, Mainz and Gera"
 _LISTED = regex(rf"{VALUE}[^().:;\n]{{1,60}}(?:\(|:)(?P<items>[^().:;\n]{{3,300}})")
-_BETWEEN_ITEMS = regex(r",|;|/|&|\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|och|i)\b", re.IGNORECASE)
+_BETWEEN_ITEMS = regex(r",|/|&|\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|och|i)\b", re.IGNORECASE)
 
 
 def _counts_listed(fact: Fact, sentence: str, sent: Sent) -> bool:

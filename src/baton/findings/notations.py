@@ -54,8 +54,9 @@ def _power_of_ten(match: re.Match[str]) -> str:
     return str(10**exponent) if exponent <= 15 else match[0]
 
 
-# Before noon, after noon, and in the evening.
-_FORENOON, _AFTERNOON = "午前|上午|早上|오전", "午後|下午|晚上|오후"
+# Before noon, after noon, in the morning and in the evening.
+_FORENOON = "午前|上午|早上|凌晨|清晨|朝|오전|아침|새벽"
+_AFTERNOON = "午後|下午|晚上|傍晚|夕方|夜|오후|저녁"
 
 
 def _day_of_month(match: re.Match[str]) -> str:

@@ -120,7 +120,7 @@ def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Findin
     charge_work(1 + len(against.others) * len(mine) // 4)
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
     told = Told(piece.text, mine, missing, not given.is_message, given.is_prompt)
-    sets_own = given.is_prompt or changes_something(_called(piece.text, call))
+    sets_own = changes_something(_called(piece.text, call))
     found = [
         _finding(dispatch, piece, _unless_converted(fault, told, against))
         for value in mine
@@ -169,7 +169,7 @@ class _Given(NamedTuple):
 
     @property
     def is_prompt(self) -> bool:
-        """Whether it is for another agent: "test it with a pool of 16" for "the pool has 14"."""
+        """Whether it is for another agent."""
         return not self.is_message and (self.call is None or self.call.dispatch is not None)
 
 
@@ -239,13 +239,17 @@ def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _F
     meant = misstated(value, told, against)
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
-    return _Fault(_UNREAD if in_other_script(value.sentence) else "contradicted", meant, value)
+    if in_other_script(value.sentence):
+        return _Fault(_UNREAD, meant, value)
+    return _Fault(_CHOSEN if told.is_prompt else "contradicted", meant, value)
 
 
-# No faults: the caller may have converted the value, or used words that no rule knows.
-_CONVERTED, _UNREAD = "converted", "unread"
+# No faults: the caller may have converted the value, may want another one from the next agent
+# ("test it with a pool of 16" for "the pool has 14"), or used words that no rule knows.
+_CONVERTED, _CHOSEN, _UNREAD = "converted", "chosen", "unread"
 _IN_DOUBT = {
     _CONVERTED: "can't tell whether it converted that value",
+    _CHOSEN: "can't tell whether it chose another value for the next agent",
     _UNREAD: "can't tell whether that is the same, as the words of its language are not known",
 }
 
