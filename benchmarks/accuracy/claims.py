@@ -10,15 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from baton.model import AgentCard, Content, ToolCall, Trace
 from baton.testing import Seeded
 from baton.testing.build import call, delegate, run, trace
 
-from .recordings import HERE
+from .recordings import HERE, entries
 from .rewordings import Reworded
 
 FOLDERS: dict[str, Path] = {
@@ -38,7 +35,7 @@ _CALL = re.compile(r"([\w.:-]+)\((.*?)\) => (.*)", re.DOTALL)
 
 def claims(folder: Path) -> Iterator[Reworded]:
     """Let an agent, in every second text one that was delegated to, end with each answer."""
-    for entry in _entries(folder, "claims"):
+    for entry in entries(folder / "claims.yaml"):
         for name, kind in (("backed", None), ("unbacked", "unsupported_claim")):
             for number, text in enumerate(entry[name]):
                 calls = [_call(each) for each in entry["calls"]]
@@ -54,7 +51,7 @@ def claims(folder: Path) -> Iterator[Reworded]:
 
 def announcements(folder: Path) -> Iterator[Reworded]:
     """Let an agent that knows some others, and handed work to some of them, end with each text."""
-    for entry in _entries(folder, "announcements"):
+    for entry in entries(folder / "announcements.yaml"):
         for name, kind in (("good", None), ("broken", "announced_not_made")):
             for text in entry[name]:
                 steps = [delegate(agent, "Do it.", result="Done.") for agent in entry["made"]]
@@ -64,11 +61,6 @@ def announcements(folder: Path) -> Iterator[Reworded]:
                 made.agents = {agent: AgentCard() for agent in ("desk", *entry["agents"])}
                 made.turns[0].output = Content(text=text)
                 yield _reworded(folder, made, kind, [made.turns[0].runs[0].id], text)
-
-
-def _entries(folder: Path, name: str) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = yaml.safe_load((folder / f"{name}.yaml").read_text("utf-8"))
-    return listed
 
 
 def _call(line: str) -> ToolCall:

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from baton.model import Trace
 from baton.testing import Seeded
 from baton.testing.build import call, delegate, run, trace, turn
 
-from .recordings import HERE
+from .recordings import HERE, entries
 from .rewordings import Reworded
 
 OWN = HERE / "handoffs"
@@ -50,7 +48,7 @@ FAULTS: dict[str, str] = {
 def handoffs(kind: str, folder: Path) -> Iterator[Reworded]:
     """Yield every healthy hand-off of a folder, and the twins with one kind of fault."""
     for path in sorted(folder.glob("*.yaml")):
-        for entry in yaml.safe_load(path.read_text("utf-8")):
+        for entry in entries(path):
             hand, answer = entry["hand"], entry["answer"]
             request = entry["request"]
             yield Reworded(

@@ -12,13 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-import yaml
-
 from baton.model import Content, Dispatch, ToolCall, Trace
 from baton.testing import Seeded
 from baton.testing.build import call, delegate, run, trace
 
-from .recordings import HALVES, HERE, Good
+from .recordings import HALVES, HERE, Good, entries
 from .texts import staged
 
 SOURCE = "reworded"
@@ -161,7 +159,7 @@ def _answered(
 def _entries(folder: Path, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     path = folder / f"{name}.yaml"
     # Some folders hold texts for one evaluator only.
-    listed = yaml.safe_load(path.read_text("utf-8")) if path.exists() else []
+    listed = entries(path) if path.exists() else []
     for number, entry in enumerate(listed):
         yield _HALF_OF.get(folder, entry.get("half", HALVES[number % 2])), entry
 

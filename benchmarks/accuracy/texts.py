@@ -8,12 +8,10 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-import yaml
-
 from baton.model import Content, GotBack, Said, Step, ToolCall, Trace
 from baton.testing.faults import copied
 
-from .recordings import HALVES, HERE, Good, recordings
+from .recordings import HALVES, HERE, Good, entries, recordings
 
 _CALL = re.compile(r"([a-z_]+)\((.*)\)")
 
@@ -41,7 +39,7 @@ class Request(NamedTuple):
 @cache
 def pairs() -> tuple[Pair, ...]:
     """Read the list of results and of what callers make of them."""
-    listed = yaml.safe_load((HERE / "paraphrases.yaml").read_text("utf-8"))
+    listed = entries(HERE / "paraphrases.yaml")
     return tuple(
         Pair(
             one["asked"],
@@ -58,7 +56,7 @@ def pairs() -> tuple[Pair, ...]:
 @cache
 def requests() -> tuple[Request, ...]:
     """Read the list of requests and prompts."""
-    listed = yaml.safe_load((HERE / "requests.yaml").read_text("utf-8"))
+    listed = entries(HERE / "requests.yaml")
     return tuple(
         Request(one["request"], one["carries"], one["drops"], HALVES[i % 2])
         for i, one in enumerate(listed)
