@@ -30,12 +30,14 @@ HEADS = ("fault", "rubric", "judged", "calls without", "calls with", "settled", 
 def counted(trial: Trial, judge: Judged, each: bool) -> Counter[str]:
     """Count what becomes of the dispatches of one trace; what was seeded is the truth."""
     found: Counter[str] = Counter()
+    without = judge.with_options({"cascade": False})
     for subject in judge.subjects(trial.trace, None, EvalContext()):
-        asked = judge.with_options({"cascade": False}).plan(subject)
-        planned = judge.plan(subject)
-        if isinstance(asked, Score) and isinstance(planned, Score) and planned.value is None:
-            continue
         if is_beside(trial, subject):
+            continue
+        planned = judge.plan(subject)
+        # Where the cascade leaves a question to a judge, the judge is asked without it, too.
+        asked = without.plan(subject) if isinstance(planned, Score) else planned
+        if isinstance(asked, Score) and isinstance(planned, Score) and planned.value is None:
             continue
         found["judged"] += 1
         found["calls without"] += not isinstance(asked, Score)

@@ -6,7 +6,7 @@ fault. A healthy hand-off is a clean trial of every evaluator that reads texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,24 +45,31 @@ FAULTS: dict[str, str] = {
 """By the name of a kind of fault: what lists call it."""
 
 
-def handoffs(kind: str, folder: Path) -> Iterator[Reworded]:
-    """Yield every healthy hand-off of a folder, and the twins with one kind of fault."""
+def handoffs(kinds: Sequence[str], folder: Path) -> Iterator[tuple[str, Reworded]]:
+    """Yield every healthy hand-off of a folder for each kind of fault, and the twins with these.
+
+    All trials of one hand-off follow each other: evaluators keep what they read of its texts.
+    """
     for path in sorted(folder.glob("*.yaml")):
         for entry in entries(path):
-            hand, answer = entry["hand"], entry["answer"]
-            request = entry["request"]
-            yield Reworded(
-                "report", _played(request, hand, answer), None, _text(request, hand, answer)
-            )
-            broken = entry.get("broken")
-            if broken is None or broken["fault"] != FAULTS[kind]:
-                continue
-            twin, about = _twin(hand, broken)
-            answer = broken.get("answer", answer)
-            made = _played(request, twin, answer)
-            subject = [made.turns[0].dispatches[number].id for number in about]
-            seeded = Seeded(kind=kind, subject=subject, says="by the list")
-            yield Reworded("report", made, seeded, _text(request, twin, answer))
+            for kind in kinds:
+                for each in _trials_of(entry, kind):
+                    yield kind, each
+
+
+def _trials_of(entry: dict[str, Any], kind: str) -> Iterator[Reworded]:
+    hand, answer = entry["hand"], entry["answer"]
+    request = entry["request"]
+    yield Reworded("report", _played(request, hand, answer), None, _text(request, hand, answer))
+    broken = entry.get("broken")
+    if broken is None or broken["fault"] != FAULTS[kind]:
+        return
+    twin, about = _twin(hand, broken)
+    answer = broken.get("answer", answer)
+    made = _played(request, twin, answer)
+    subject = [made.turns[0].dispatches[number].id for number in about]
+    seeded = Seeded(kind=kind, subject=subject, says="by the list")
+    yield Reworded("report", made, seeded, _text(request, twin, answer))
 
 
 def _text(request: str, hand: list[dict[str, Any]], answer: str) -> str:

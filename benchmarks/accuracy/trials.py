@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -79,10 +79,10 @@ def trials(kinds: Sequence[str], each: int = EACH) -> Iterator[Trial]:
         if kind in kinds:
             for source, folder in FOLDERS.items():
                 yield from _listed(kind, source, reworded(folder))
-    for kind in handoffs.FAULTS:
-        if kind in kinds:
-            for source, folder in handoffs.FOLDERS.items():
-                yield from _listed(kind, source, handoffs.handoffs(kind, folder))
+    for source, folder in handoffs.FOLDERS.items():
+        chosen = [kind for kind in handoffs.FAULTS if kind in kinds]
+        for kind, one in handoffs.handoffs(chosen, folder):
+            yield from _listed(kind, source, [one])
     for kind, told in _TOLD.items():
         if kind in kinds:
             for source, folder in claims.FOLDERS.items():
@@ -212,7 +212,7 @@ def _of_claims(folder: Path) -> bool:
     return (folder / "claims.yaml").exists()
 
 
-def _listed(kind: str, source: str, reworded: Iterator[Reworded]) -> Iterator[Trial]:
+def _listed(kind: str, source: str, reworded: Iterable[Reworded]) -> Iterator[Trial]:
     for half, trace, seeded, text in reworded:
         yield Trial(MADE_BY[kind], kind, source, half, trace, None, seeded, text)
 

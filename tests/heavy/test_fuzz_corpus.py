@@ -21,8 +21,8 @@ from .hostile_spans import SHAPES, Shape
 from .tally import Tally
 
 pytestmark = pytest.mark.heavy
-_TRIES = 100
-"""Of each kind; `make torture` has a million, and CI a tenth of them."""
+_TRIES = 20
+"""Of each kind, of files of any size; `make torture` has a million small ones, CI a tenth of them."""
 _MEMORY = 1_500_000_000
 
 
@@ -54,7 +54,7 @@ def test_harmed_files_are_read_or_refused(kind: str, tally: Tally, tmp_path: Pat
 @pytest.mark.parametrize("kind", TEXTS)
 def test_files_cut_at_any_byte_are_read_or_refused(kind: str, tally: Tally, tmp_path: Path) -> None:
     dice = random.Random(kind)
-    for _ in range(60):
+    for _ in range(_TRIES):
         suffix, data = dice.choice(recordings(kind))
         tally.file(_write(tmp_path, suffix, data[: dice.randrange(len(data))]))
 
@@ -87,7 +87,8 @@ def test_a_text_of_100_mb_is_read(
 def _bombs() -> Iterator[bytes]:
     """Yield two gigabytes, packed into two megabytes and less; a piece at a time saves memory."""
     pieces = [otlp("Hi"), *[b" " * 1_000_000] * 2_000]
-    packer = zlib.compressobj(9, wbits=31)  # 31: with the head of gzip
+    # 31: with the head of gzip. Looking for runs alone is as small, in a third of the time.
+    packer = zlib.compressobj(9, wbits=31, strategy=zlib.Z_RLE)
     yield b"".join([*map(packer.compress, pieces), packer.flush()])
     zstd = zstandard.ZstdCompressor(3).compressobj(size=sum(map(len, pieces)))
     yield b"".join([*map(zstd.compress, pieces), zstd.flush()])
