@@ -32,6 +32,8 @@ FOLDERS: dict[str, Path] = {
     "eleventh hand-offs": OWN / "eleventh",
     "twelfth hand-offs": OWN / "twelfth",
     "thirteenth hand-offs": OWN / "thirteenth",
+    "fourteenth hand-offs": OWN / "fourteenth",
+    "fifteenth hand-offs": OWN / "fifteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

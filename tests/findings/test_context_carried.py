@@ -348,6 +348,10 @@ def test_another_value_in_the_place_of_one_is_a_loss(user: str, prompt: str, dro
         ("Reserve a room for Ms Ito (12-15 Sept.).", "Reserve a room for Ms Ito, three nights."),
         ("Deploy build 4512, run the 3 smoke tests.", "Deploy build 4512, run the smoke tests."),
         (
+            "Schedule for our U10 tournament, 6 teams, 12 minutes a match, from 9:30 to 12:15.",
+            "Schedule: 6 teams, 12 minutes a match, from 9:30, over by 12:15.",
+        ),
+        (
             "My order is 99-1423, my zip is 8010 and I return the lamp.",
             "Return lamp, order 99-1423",
         ),

@@ -267,6 +267,10 @@ def test_a_call_that_sets_a_value_does_not_report_one() -> None:
         ("20 % Tempobonus bis Ende 2028.", "Der Tempobonus gilt, wenn Sie vor 2029 entscheiden."),
         (RESULTS["rents"], "1,845 is right at the median, so the offer is fair."),
         (RESULTS["rents"], "Our 1,865 is close to the median."),
+        (
+            "Add the range (102.89.32.0/20) to the list of known egress ranges.",
+            "Put 102.89.32.0/20 on the list of known egress ranges.",
+        ),
     ],
 )
 def test_the_same_in_another_notation_or_beside_it_contradicts_nothing(
@@ -280,6 +284,10 @@ def test_the_same_in_another_notation_or_beside_it_contradicts_nothing(
     [
         ("Open on Whit Sunday from 11 to 17, free entry.", "Open on Whit Sunday from 11 to 7."),
         ("Bonus of 20 % until the end of 2028.", "The bonus of 20 % ends at the end of 2029."),
+        (
+            "Add the range (102.89.32.0/20) to the list of known egress ranges.",
+            "Put 102.98.32.0/20 on the list of known egress ranges.",
+        ),
     ],
 )
 def test_another_end_stays_a_contradiction(result: str, answer: str) -> None:

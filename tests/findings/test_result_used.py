@@ -218,25 +218,6 @@ def test_reading_a_file_again_before_changing_it_is_no_fault() -> None:
     assert isinstance(judge(trace), NotRecorded)
 
 
-def test_another_value_under_the_same_label_is_a_warning() -> None:
-    trace = trip(
-        "Porto: 231800 people, mayor Moreira, timeout: 30 seconds",
-        said("Mayor Moreira says the timeout is 60 seconds."),
-    )
-    found = only(judge(trace))
-    assert (found.kind, found.warning) == ("contradicted", True)
-    assert found.says == "the result says timeout 30, the answer 60"
-
-
-def test_a_value_that_may_have_changed_since_is_no_contradiction() -> None:
-    trace = trip(
-        "mayor Moreira, timeout: 30 seconds, R-77",
-        called("set_timeout", seconds=60),
-        said("Mayor Moreira's timeout is 60 seconds."),
-    )
-    assert isinstance(judge(trace), Clear)
-
-
 def test_another_language_can_not_tell() -> None:
     trace = trip(
         "Il est dans la gare avec des valises rouges, et le guichet ferme.",
@@ -635,3 +616,96 @@ def test_an_answer_about_things_of_a_kind_used_no_result(answer: str) -> None:
 def test_an_answer_that_may_sum_up_the_result_is_in_doubt(answer: str) -> None:
     trace = trip(RENTS, said(answer), user="What do we know of the rents in our district?")
     assert verdict("result_used", trace).status != "failed"
+
+
+REPORT = """\
+Inspection of Quay 7 crane, 12 to 14 May (inspector Halvard Moe)
+
+- Hoist rope: two broken strands 4.1 m from the drum, wear 6 % of the diameter (limit 10 %).
+- Slew bearing: play of 1.9 mm, up from 1.2 mm in November; grease contains metal particles.
+- Limit switch LS-4 does not trip below 3 m/s wind; bypass wire found in cabinet C2.
+- Hydraulic oil changed in March, filter clean, pressure 210 bar.
+
+Recommendation: take the crane out of service until LS-4 is repaired. Replace the bearing within
+eight weeks (quote from Nordkran: 41,800 EUR, delivery 5 weeks)."""
+"""A result so rich in facts that any use of it shows."""
+
+GENERAL = (
+    "Cranes should be inspected regularly by qualified people. Please keep to the maintenance "
+    "schedule of the manufacturer, train your operators well, and document everything carefully. "
+    "With good care such a machine can serve for decades."
+)
+
+
+def test_nothing_of_a_result_rich_in_facts_in_the_answer_is_a_fault() -> None:
+    asked = "What did the inspection of the crane on Quay 7 find, and can we go on using it?"
+    found = only(judge(trip(REPORT, said(GENERAL), user=asked)))
+    assert found.kind == "ignored"
+    # A word or two come up in any answer about the same thing.
+    answer = f"{GENERAL} Grease and oil matter most."
+    assert kinds(judge(trip(REPORT, said(answer), user=asked))) == ["ignored"]
+
+
+@pytest.mark.parametrize(
+    ("user", "answer"),
+    [
+        # In other words, but some of them are the report's.
+        (
+            "Tell me in plain words what is wrong with the crane",
+            "One of its safety switches has been bypassed, so nobody may use it until that is "
+            "repaired. The rope is still fine, but the bearing it turns on wears out fast and "
+            "should be replaced soon.",
+        ),
+        # A verdict, an action, and too few words to tell.
+        ("Is it safe to use the crane?", "No, not before somebody has made it safe again, sorry."),
+        (
+            "File the report with the harbour office",
+            "Everything is with them now, and they sent their thanks for the quick work.",
+        ),
+        ("What did they find at the crane?", "Sadly it stays shut."),
+        # Numbers that can be calculated, and a choice.
+        (
+            "What did they find, and how much time do we have left?",
+            "Enough to shut it down at once, I'm afraid. Order today and you would still have 3 "
+            "weeks left before the part would have to be in place, says the paper.",
+        ),
+        (
+            "What did they find? Which of these has to be done first?",
+            "Start with the third one, since people could get hurt. The last ones can wait until "
+            "autumn, when the harbour is quiet anyway.",
+        ),
+        # Another language.
+        (
+            "Was haben sie am Kran gefunden?",
+            "Der Kran darf vorerst nicht benutzt werden, weil jemand eine Sicherung überbrückt "
+            "hat, und außerdem muss ein Lager bald getauscht werden.",
+        ),
+    ],
+)
+def test_a_rich_result_of_which_hardly_anything_shows_may_have_been_used(
+    user: str, answer: str
+) -> None:
+    assert not isinstance(judge(trip(REPORT, said(answer), user=user)), list)
+
+
+def test_what_a_caller_does_after_a_rich_result_may_follow_from_it() -> None:
+    asked = "Have the crane inspected. What did they find?"
+    closed = called("lock_out", "a1", machine="crane")
+    assert not isinstance(judge(trip(REPORT, closed, said(GENERAL), user=asked)), list)
+
+
+def test_a_table_of_numbers_is_not_rich_because_answers_calculate_with_it() -> None:
+    prices = "20 .31 | 21 .28 | 22 .24 | 23 .20 | 00 .16 | 01 .13 | 02 .11 | 03 .10 | 04 .12"
+    asked = "When is power cheapest for the washing machine?"
+    answer = "In the small hours, when everybody sleeps and the wind blows; set it before bedtime."
+    assert not isinstance(judge(trip(prices, said(answer), user=asked)), list)
+
+
+def test_a_word_of_a_rich_result_is_no_proof_of_its_use() -> None:
+    """It may be chance, so the answer is "can't tell" where it is no fault."""
+    answer = (
+        "That depends. A part of it may be the grease, but several things come into question, as "
+        "so often with machines of this kind."
+    )
+    found = judge(trip(REPORT, said(answer), user="What did they find at the crane?"))
+    assert isinstance(found, NotRecorded)

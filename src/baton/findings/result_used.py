@@ -48,18 +48,7 @@ from .finding import (
 from .lazy_patterns import regex
 from .quantities import in_digits
 from .refers_away import asks_for_facts, is_unable, refers_away, refers_somewhere
-from .words import COMMON, UNITS, gives_verdict, is_negative, wants_verdict
-
-# A statement of the form `label: number` (`timeout: 30`, `the fee is €4`, `die Miete ist 900`).
-# A result and an answer contradict each other only if they give the same label with different
-# numbers. Free text is not compared: "30 minutes by bus, 60 on foot" has two numbers side by side,
-# and both are true. `now`, `only` and `still` can come between: "the timeout is now 60".
-_STATED = regex(
-    rf"(?<![\w-])(?P<label>[^\W\d][\w-]{{0,60}})\s?(?:\(\))?\s?(?::|=|\bis\b|\bare\b|\bwas\b|\bwere\b|\bcosts?\b|"
-    rf"\bist\b|\bkostet\b|\best\b|\bcoûte\b|\bes\b|\bcuesta\b)\s?(?:now\s|only\s|still\s)?"
-    rf"(?P<sign>[$€£¥]?)\s?(?P<value>{NUMBER})(?![\w:/-])(?P<unit>\s?%|\s?[^\W\d]+)?"
-)
-
+from .words import gives_verdict, is_negative, wants_verdict
 
 # "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller can state the
 # approximate amount in place of the number.
@@ -105,47 +94,6 @@ def _rounds(answer: str, result: str) -> bool:
         if number and nearest < len(values) and values[nearest] <= number * _ROUNDED_BY:
             return True
     return False
-
-
-class Contradiction(NamedTuple):
-    """The two contradicting statements, and the answer's words."""
-
-    says: str
-    quote: str
-
-
-def contradictions(trip: RoundTrip, result: str, turn: Turn) -> list[Contradiction]:
-    """Compare ``label: number`` statements of a result with those of the turn's answer.
-
-    This only applies if the caller did nothing in between that may have changed the value, and the
-    answer does not also give the result's value.
-    """
-    # A caller that read `timeout: 30`, changed the file, and then says `timeout is 60` tells the
-    # truth.
-    if turn.output is None or any(not isinstance(step, Said) for step in trip.after):
-        return []
-    answer = plain_text(turn.output)
-    numbers = read(answer).keys
-    stated = _statements(answer)
-    found = []
-    for (label, unit), value in _statements(result).items():
-        other = stated.get((label, unit))
-        # "It was 30, and is 60 now" also gives the result's value, so it does not contradict it.
-        if other is not None and not number_keys(value) & numbers:
-            says = f"the result says {label} {value}, the answer {other}"
-            found.append(Contradiction(says, answer[:120]))
-    return found
-
-
-def _statements(text: str) -> dict[tuple[str, str], str]:
-    found: dict[tuple[str, str], str] = {}
-    for match in _STATED.finditer(text):
-        label = match["label"].casefold()
-        if label not in COMMON:
-            after = (match["unit"] or "").strip().casefold()
-            unit = match["sign"] or (after if after in UNITS or after == "%" else "")
-            found.setdefault((label, unit), match["value"])
-    return found
 
 
 class Repeated(NamedTuple):
@@ -209,6 +157,13 @@ REGENERATED_BELOW = 0.2
 TERSE = 3
 # The number of numbers and names in a result about a specific thing.
 SPECIFIC = 3
+# A result with this many new facts, numbers or names and words among them, leaves traces in any
+# answer that is based on it. Of 716 such results in benchmarks/accuracy that were used, two had
+# none of their numbers and names and at most a tenth of their facts in the answer. Both were
+# tables of numbers, which an answer can calculate with, so words are needed as well.
+RICH = 15
+RICH_WORDS = 5
+HARDLY = 0.1
 
 
 class Limits(NamedTuple):
@@ -248,8 +203,8 @@ def result_used(
 ) -> Answer:
     """Return whether a caller made use of the result.
 
-    ``ignored`` and ``regenerated`` are faults, ``contradicted`` is a warning. A failure that is
-    reported was used. ``NotRecorded``: nothing came back, fewer facts than ``limits.facts``, the
+    ``ignored`` and ``regenerated`` are faults. A failure that is reported was used.
+    ``NotRecorded``: nothing came back, fewer facts than ``limits.facts``, the
     caller's words were not recorded, or are too few to tell.
     """
     try:
@@ -379,44 +334,87 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     again = _regenerated(trace, case, result)
     if again is not None:
         return [again]
+    rich = _is_rich(case) and _shows_hardly(turn, case)
     away = _refers_away(turn, case, result) or _denies_failure(turn, case, result)
-    if away or case.share < limits.ignored_below or _is_empty(trace, turn, case, result):
-        if case.own:
-            return NotRecorded(
-                says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
-                "calls: can't tell which it used"
-            )
-        passed_on = (
-            not away
-            and reports_failure(result)
-            and not _says_that_it_was_ignored(turn, case, result)
+    hidden = case.share < limits.ignored_below or _is_empty(trace, turn, case, result)
+    if not (away or hidden or rich):
+        return Clear(says=f"the result was used: {_told(case)}", details=details)
+    if case.own:
+        return NotRecorded(
+            says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
+            "calls: can't tell which it used"
         )
-        if passed_on and any(reports_failure(text) for text in _words(turn, case)):
+    announced = _says_that_it_was_ignored(turn, case, result)
+    if not (away or rich or announced) and reports_failure(result):
+        if any(reports_failure(text) for text in _words(turn, case)):
             return Clear(says="the failure or refusal was passed on", details=details)
+    doubt = _doubt_of_rich(trace, turn, case, result) if rich else ""
+    if doubt is not None and (away or hidden):
         doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
-        if doubt is not None:
-            return NotRecorded(says=f"{_told(case)}, but {doubt}")
-        return [
-            Finding(
-                kind="ignored",
-                says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
-                share=case.share,
-                evidence=_evidence(case, result),
-                details=details,
-            )
-        ]
-    against = [
-        Finding(
-            kind="contradicted",
-            says=one.says,
-            share=case.share,
-            warning=True,
-            evidence=[Evidence(ids=[case.trip.dispatch.id, turn.id], quote=one.quote)],
-            details=details,
-        )
-        for one in contradictions(case.trip, result, turn)
-    ]
-    return against or Clear(says=f"the result was used: {_told(case)}", details=details)
+    return NotRecorded(says=f"{_told(case)}, but {doubt}") if doubt else _ignored(case, result)
+
+
+def _ignored(case: _Case, result: str) -> list[Finding]:
+    found = Finding(
+        kind="ignored",
+        says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
+        share=case.share,
+        evidence=_evidence(case, result),
+        details=_details(case),
+    )
+    return [found]
+
+
+def _is_rich(case: _Case) -> bool:
+    """Return whether a result has so many facts that any use of it would show."""
+    hard = sum(fact.kind in HARD for fact in case.facts)
+    return len(case.facts) >= RICH and hard >= SPECIFIC and len(case.facts) - hard >= RICH_WORDS
+
+
+def _shows_hardly(turn: Turn, case: _Case) -> bool:
+    """Return whether an answer has none of the numbers and names, and hardly a word of a result."""
+    if case.own or any(fact.kind in HARD for fact in case.found):
+        return False
+    said = " ".join(_words(turn, case)).casefold()
+    alike = [fact for fact in case.facts if fact not in case.found and _has_stem(fact, said)]
+    return len(case.found) + len(alike) <= HARDLY * len(case.facts)
+
+
+def _doubt_of_rich(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
+    """Return why an answer that shows hardly anything of a rich result may be based on it."""
+    unrecorded = _unrecorded(trace, turn, case)
+    if unrecorded is not None:
+        return unrecorded
+    answer = _only_answer(turn, case)
+    # "Merge it if the review is fine": the merge itself shows that the review was read.
+    if answer is None:
+        return "what the caller did afterwards may follow from it"
+    # "Send the report to Ana" is done when it is sent: nobody wants to read the report again.
+    if not ("?" in case.asked or _wants_facts(case.asked)):
+        return "the request is for an action, and the answer may only confirm it"
+    if wants_verdict(case.asked) and gives_verdict(answer):
+        return "the caller was asked a yes-or-no question, and answers it"
+    said = read(answer)
+    if len(said.facts) < RICH_WORDS:
+        return "the answer is too short to show it"
+    # "They have nothing for that week" passes on a page of offers for other weeks.
+    if is_mainly_negative(result) and is_negative(answer):
+        return "the result and the answer are both negative"
+    spoken, answered = case.said.language, read(result).language
+    if spoken and answered and spoken != answered:
+        return "the caller spoke another language"
+    # "The last two are cheaper", "several": they may be in the result.
+    if speaks_of_some(answer) or _SOME.search(answer) or _SHARES.search(answer):
+        return "the caller refers to one or some of several things, which may be in the result"
+    # 12 % can be calculated from 2.2 of 18.4 million.
+    if any(fact.kind == "number" for fact in said.without(case.had)):
+        return "the caller gives numbers of its own, which may be calculated from the result"
+    return None
+
+
+def _has_stem(fact: Fact, said: str) -> bool:
+    """Return whether a text has the beginning of a word: `albumin` in "microalbuminuria"."""
+    return fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said
 
 
 def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False) -> Finding | None:
@@ -718,12 +716,8 @@ def _shows_in_part(words: list[str], result: str, case: _Case) -> bool:
         word.casefold() for word in _SAYS_HOW.findall(result)
     }:
         return True
-    # `albumin` in "microalbuminuria".
-    for fact in case.facts:
-        if fact in case.found:
-            continue
-        if fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said:
-            return True
+    if any(_has_stem(fact, said) for fact in case.facts if fact not in case.found):
+        return True
     values = sorted({value for fact in case.facts for value in fact.numbers})[:60]
     # `noon` is not a fact, and can mean 13:00.
     told = {float(key[2:]) for key in read(*words).keys - case.had.keys if key.startswith("n:")}

@@ -15,8 +15,9 @@ from .quantities import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
 
-# Days and months are also written like this, and are no separate numbers: "31/03".
-_SHORT_DATE = regex(r"(?<![\w/])\d{1,2}/\d{1,2}(?![\w/])")
+# Days and months are also written like this, and are no separate numbers: "31/03". Not the end of a
+# network, as in 10.0.12.0/24.
+_SHORT_DATE = regex(r"(?<![\w/.])\d{1,2}/\d{1,2}(?![\w/])")
 
 
 class Value(NamedTuple):

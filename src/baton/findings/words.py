@@ -428,10 +428,14 @@ _KNOWN = regex(
 _POSTAL = regex(rf"(?<!\d){VALUE}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}")
 
 
+# "Our U10 tournament" and "the A4 page" say which kind of tournament or page. Not "room B7".
+_KIND = regex(r"[A-Za-z]{1,2}\d{1,2}")
+
+
 def is_known_anyway(number: str, sentence: str) -> bool:
-    """Return whether a number is a known count or a postal code: "the 3 smoke tests"."""
+    """Return whether a number is a known count, a kind or a postal code: "the 3 smoke tests"."""
     text = marked(number, sentence)
-    if number.isdecimal() and _KNOWN.search(text) is not None:
+    if (number.isdecimal() or _KIND.fullmatch(number)) and _KNOWN.search(text) is not None:
         return True
     return re.fullmatch(r"\d{4,5}", number) is not None and _POSTAL.search(text) is not None
 

@@ -71,7 +71,7 @@ FINDINGS: dict[str, tuple[Find, frozenset[str]]] = {
     ),
     "result_used": (
         _result_used,
-        frozenset({"ignored", "regenerated", "contradicted"}),
+        frozenset({"ignored", "regenerated"}),
     ),
     "context_carried": (
         _context_carried,
