@@ -631,13 +631,13 @@ eight weeks (quote from Nordkran: 41,800 EUR, delivery 5 weeks)."""
 """A result so rich in facts that any use of it shows."""
 
 GENERAL = (
-    "Cranes should be inspected regularly by qualified people. Please keep to the maintenance "
-    "schedule of the manufacturer, train your operators well, and document everything carefully. "
-    "With good care such a machine can serve for decades."
+    "Machines of this size usually need attention after some years, and what has to be done differs "
+    "from case to case. Please look into the manual, or ask the manufacturer about it. With good "
+    "care they can serve for decades."
 )
 
 
-def test_nothing_of_a_result_rich_in_facts_in_the_answer_is_a_fault() -> None:
+def test_general_words_in_place_of_a_result_rich_in_facts_are_a_fault() -> None:
     asked = "What did the inspection of the crane on Quay 7 find, and can we go on using it?"
     found = only(judge(trip(REPORT, said(GENERAL), user=asked)))
     assert found.kind == "ignored"
@@ -673,6 +673,22 @@ def test_nothing_of_a_result_rich_in_facts_in_the_answer_is_a_fault() -> None:
             "What did they find? Which of these has to be done first?",
             "Start with the third one, since people could get hurt. The last ones can wait until "
             "autumn, when the harbour is quiet anyway.",
+        ),
+        # In general, but not elsewhere, and elsewhere, but not in general.
+        (
+            "What did they find at the crane?",
+            "Nothing unusual for its age, but somebody had tampered with a safety device, as happens "
+            "often when people are in a hurry. So it stays shut, and one part will be ordered.",
+        ),
+        (
+            "What did they find at the crane?",
+            "Somebody has tampered with a safety device, so it stays shut. Please ask Nordic Parts "
+            "for a better offer before you sign anything, as theirs seems dear to me.",
+        ),
+        (
+            "Can we go on using the crane?",
+            "No. Usually such machines have to be shut down at once in this state, please ask the "
+            "authorities when in doubt.",
         ),
         # Another language.
         (

@@ -754,6 +754,12 @@ def test_another_amount_and_a_count_of_something_else_are_lost(user: str, prompt
             "The downtime is about 9 minutes. No-go: not through smoke tests by 03:52.",
         ),
         (
+            "The grant is 11,680 euros in the end. What does it cost per flat?",
+            "Get the offer for insulating the roof.",
+            "Offer: 58,400 euros. Grant 15 percent, i.e. 6,205 per flat with eight flats.",
+            "5,840 per flat, because your plan earns you a higher subsidy.",
+        ),
+        (
             "When do we start the concert?",
             "Doors of the hall?",
             "Doors open at 18:30, soundcheck 16:00 to 17:30.",
@@ -793,6 +799,12 @@ def test_plans_deadlines_and_counts_of_other_things_are_not_against_the_result(
             "Kick-off?",
             "Kick-off is at 20:45 on 14 May.",
             "Kick-off is at 21:45 on 14 May.",
+        ),
+        (
+            "The grant is 11,680 euros in the end. What does it cost per flat?",
+            "Get the offer for insulating the roof.",
+            "Offer: 58,400 euros. Grant 15 percent, i.e. 6,205 per flat with eight flats.",
+            "6,025 per flat, because your plan earns you a higher subsidy.",
         ),
         (
             "How many seats?",

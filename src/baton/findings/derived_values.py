@@ -112,7 +112,7 @@ def follows(value: Value, mine: list[Value], against: Known) -> bool:
         return any(abs(a - b) <= _WHOLE_PERCENT for a in value.sizes for b in made)
     if _is_total_or_mean(value, against):
         return True
-    made = [*_combined(value, same, base), *_parts_of_rates(value, against)]
+    made = [*_combined(value, same, base), *_parts_of_rates(value, against), *_each(value, against)]
     return are_near(value.sizes, made, _ROUGHLY if gives_roughly(value.clause) else _EXACTLY)
 
 
@@ -156,6 +156,27 @@ def _combined(value: Value, same: list[float], base: list[Value]) -> Iterator[fl
     if value.kind == "duration":
         times = (m for v in base if v.kind == "time" for m in moments(v.fact.keys))
         yield from (60 * abs(a - b) for a, b in combinations(times, 2))
+
+
+def _each(value: Value, against: Known) -> Iterator[float]:
+    """Yield sums and differences of a few amounts, divided by known numbers.
+
+    "5,840 per flat" for 58,400 EUR less a grant of 11,680 EUR, and eight flats. Prices often lack
+    their currency.
+    """
+    if not _RATE.search(value.clause) or not (value.kind == "number" or value.kind.isupper()):
+        return
+    base = (*against.values, *against.others)
+    amounts = {size for v in base if v.kind.isupper() for size in v.sizes}
+    counts = {float(key[2:]) for key in against.said.keys if key.startswith("n:")}
+    counts = {count for count in counts if 1 < count <= _MOST_SHARERS and count.is_integer()}
+    if len(amounts) <= _FEW:
+        for a, b in combinations(amounts, 2):
+            yield from (total / count for total in (a + b, abs(a - b)) for count in counts)
+
+
+# An amount is shared by so many at most: persons, flats, nights.
+_MOST_SHARERS = 100
 
 
 def _is_small_number(value: Value) -> bool:

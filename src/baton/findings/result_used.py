@@ -47,7 +47,13 @@ from .finding import (
 )
 from .lazy_patterns import regex
 from .quantities import in_digits
-from .refers_away import asks_for_facts, is_unable, refers_away, refers_somewhere
+from .refers_away import (
+    asks_for_facts,
+    is_unable,
+    mostly_refers_away,
+    refers_away,
+    refers_somewhere,
+)
 from .words import gives_verdict, is_negative, wants_verdict
 
 # "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller can state the
@@ -157,10 +163,10 @@ REGENERATED_BELOW = 0.2
 TERSE = 3
 # The number of numbers and names in a result about a specific thing.
 SPECIFIC = 3
-# A result with this many new facts, numbers or names and words among them, leaves traces in any
-# answer that is based on it. Of 716 such results in benchmarks/accuracy that were used, two had
-# none of their numbers and names and at most a tenth of their facts in the answer. Both were
-# tables of numbers, which an answer can calculate with, so words are needed as well.
+# A result with this many new facts, numbers or names and words among them. If an answer has none of
+# its numbers and names, and at most a tenth of its facts, a word that comes up may be chance. Few
+# answers that use such a result show so little: a verdict, a bedtime story about autumn leaves.
+# Tables of numbers are different, as answers calculate with them, so words are needed as well.
 RICH = 15
 RICH_WORDS = 5
 HARDLY = 0.1
@@ -334,10 +340,14 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     again = _regenerated(trace, case, result)
     if again is not None:
         return [again]
-    rich = _is_rich(case) and _shows_hardly(turn, case)
-    away = _refers_away(turn, case, result) or _denies_failure(turn, case, result)
+    hardly = _is_rich(case) and _shows_hardly(turn, case)
+    away = (
+        _refers_away(turn, case, result)
+        or _denies_failure(turn, case, result)
+        or (hardly and _mostly_refers_away(turn, case))
+    )
     hidden = case.share < limits.ignored_below or _is_empty(trace, turn, case, result)
-    if not (away or hidden or rich):
+    if not (away or hidden or hardly):
         return Clear(says=f"the result was used: {_told(case)}", details=details)
     if case.own:
         return NotRecorded(
@@ -345,12 +355,10 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
             "calls: can't tell which it used"
         )
     announced = _says_that_it_was_ignored(turn, case, result)
-    if not (away or rich or announced) and reports_failure(result):
+    if not (away or hardly or announced) and reports_failure(result):
         if any(reports_failure(text) for text in _words(turn, case)):
             return Clear(says="the failure or refusal was passed on", details=details)
-    doubt = _doubt_of_rich(trace, turn, case, result) if rich else ""
-    if doubt is not None and (away or hidden):
-        doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
+    doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
     return NotRecorded(says=f"{_told(case)}, but {doubt}") if doubt else _ignored(case, result)
 
 
@@ -378,38 +386,6 @@ def _shows_hardly(turn: Turn, case: _Case) -> bool:
     said = " ".join(_words(turn, case)).casefold()
     alike = [fact for fact in case.facts if fact not in case.found and _has_stem(fact, said)]
     return len(case.found) + len(alike) <= HARDLY * len(case.facts)
-
-
-def _doubt_of_rich(trace: Trace, turn: Turn, case: _Case, result: str) -> str | None:
-    """Return why an answer that shows hardly anything of a rich result may be based on it."""
-    unrecorded = _unrecorded(trace, turn, case)
-    if unrecorded is not None:
-        return unrecorded
-    answer = _only_answer(turn, case)
-    # "Merge it if the review is fine": the merge itself shows that the review was read.
-    if answer is None:
-        return "what the caller did afterwards may follow from it"
-    # "Send the report to Ana" is done when it is sent: nobody wants to read the report again.
-    if not ("?" in case.asked or _wants_facts(case.asked)):
-        return "the request is for an action, and the answer may only confirm it"
-    if wants_verdict(case.asked) and gives_verdict(answer):
-        return "the caller was asked a yes-or-no question, and answers it"
-    said = read(answer)
-    if len(said.facts) < RICH_WORDS:
-        return "the answer is too short to show it"
-    # "They have nothing for that week" passes on a page of offers for other weeks.
-    if is_mainly_negative(result) and is_negative(answer):
-        return "the result and the answer are both negative"
-    spoken, answered = case.said.language, read(result).language
-    if spoken and answered and spoken != answered:
-        return "the caller spoke another language"
-    # "The last two are cheaper", "several": they may be in the result.
-    if speaks_of_some(answer) or _SOME.search(answer) or _SHARES.search(answer):
-        return "the caller refers to one or some of several things, which may be in the result"
-    # 12 % can be calculated from 2.2 of 18.4 million.
-    if any(fact.kind == "number" for fact in said.without(case.had)):
-        return "the caller gives numbers of its own, which may be calculated from the result"
-    return None
 
 
 def _has_stem(fact: Fact, said: str) -> bool:
@@ -690,6 +666,20 @@ def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
     if is_unable(answer) and is_negative(result):
         return False
     return asks_for_facts(case.asked)
+
+
+def _mostly_refers_away(turn: Turn, case: _Case) -> bool:
+    """Return whether an answer that shows hardly anything of a rich result could do without it.
+
+    "Offices differ. You need an identity card in most places, please ask at yours."
+    """
+    answer = _only_answer(turn, case)
+    if answer is None or case.trip.dispatch.kind != "delegate":
+        return False
+    # "No. Tenants mostly need a consent for cats, please ask your landlord for it."
+    if wants_verdict(case.asked) and gives_verdict(answer):
+        return False
+    return mostly_refers_away(answer)
 
 
 def _denies_failure(turn: Turn, case: _Case, result: str) -> bool:
