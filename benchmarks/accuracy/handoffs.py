@@ -34,6 +34,7 @@ FOLDERS: dict[str, Path] = {
     "thirteenth hand-offs": OWN / "thirteenth",
     "fourteenth hand-offs": OWN / "fourteenth",
     "fifteenth hand-offs": OWN / "fifteenth",
+    "sixteenth hand-offs": OWN / "sixteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

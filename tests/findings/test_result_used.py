@@ -630,21 +630,6 @@ Recommendation: take the crane out of service until LS-4 is repaired. Replace th
 eight weeks (quote from Nordkran: 41,800 EUR, delivery 5 weeks)."""
 """A result so rich in facts that any use of it shows."""
 
-GENERAL = (
-    "Machines of this size usually need attention after some years, and what has to be done differs "
-    "from case to case. Please look into the manual, or ask the manufacturer about it. With good "
-    "care they can serve for decades."
-)
-
-
-def test_general_words_in_place_of_a_result_rich_in_facts_are_a_fault() -> None:
-    asked = "What did the inspection of the crane on Quay 7 find, and can we go on using it?"
-    found = only(judge(trip(REPORT, said(GENERAL), user=asked)))
-    assert found.kind == "ignored"
-    # A word or two come up in any answer about the same thing.
-    answer = f"{GENERAL} Grease and oil matter most."
-    assert kinds(judge(trip(REPORT, said(answer), user=asked))) == ["ignored"]
-
 
 @pytest.mark.parametrize(
     ("user", "answer"),
@@ -702,19 +687,6 @@ def test_a_rich_result_of_which_hardly_anything_shows_may_have_been_used(
     user: str, answer: str
 ) -> None:
     assert not isinstance(judge(trip(REPORT, said(answer), user=user)), list)
-
-
-def test_what_a_caller_does_after_a_rich_result_may_follow_from_it() -> None:
-    asked = "Have the crane inspected. What did they find?"
-    closed = called("lock_out", "a1", machine="crane")
-    assert not isinstance(judge(trip(REPORT, closed, said(GENERAL), user=asked)), list)
-
-
-def test_a_table_of_numbers_is_not_rich_because_answers_calculate_with_it() -> None:
-    prices = "20 .31 | 21 .28 | 22 .24 | 23 .20 | 00 .16 | 01 .13 | 02 .11 | 03 .10 | 04 .12"
-    asked = "When is power cheapest for the washing machine?"
-    answer = "In the small hours, when everybody sleeps and the wind blows; set it before bedtime."
-    assert not isinstance(judge(trip(prices, said(answer), user=asked)), list)
 
 
 def test_a_word_of_a_rich_result_is_no_proof_of_its_use() -> None:

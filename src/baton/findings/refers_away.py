@@ -113,20 +113,6 @@ def refers_away(answer: str) -> bool:
     return general and refers
 
 
-def mostly_refers_away(answer: str) -> bool:
-    """Return whether half of an answer or more speaks in general or refers elsewhere, with both.
-
-    "Surveys of older houses often point out damp. Ask your surveyor to walk you through it." The
-    general sentences may be about this case, too, so by itself this proves nothing.
-    """
-    parts = [part.strip() for part in _SENTENCE.findall(answer)]
-    parts = [part for part in parts if part and not _SORRY.match(part)]
-    general = [_GENERAL.search(part) is not None for part in parts]
-    refers = [refers_somewhere(part) for part in parts]
-    either = sum(map(max, general, refers))
-    return any(general) and any(refers) and 2 * either >= len(parts)
-
-
 def refers_somewhere(text: str) -> bool:
     """Return whether a text refers somebody elsewhere, or says that it can't tell."""
     return _REFERS.search(text) is not None or _UNABLE.search(text) is not None

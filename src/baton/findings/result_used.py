@@ -50,7 +50,6 @@ from .quantities import in_digits
 from .refers_away import (
     asks_for_facts,
     is_unable,
-    mostly_refers_away,
     refers_away,
     refers_somewhere,
 )
@@ -164,9 +163,9 @@ TERSE = 3
 # The number of numbers and names in a result about a specific thing.
 SPECIFIC = 3
 # A result with this many new facts, numbers or names and words among them. If an answer has none of
-# its numbers and names, and at most a tenth of its facts, a word that comes up may be chance. Few
-# answers that use such a result show so little: a verdict, a bedtime story about autumn leaves.
-# Tables of numbers are different, as answers calculate with them, so words are needed as well.
+# its numbers and names, and at most a tenth of its facts, a word that comes up may be chance, so it
+# is no proof of use. Nor is it one against it: an answer can be a verdict, or a bedtime story about
+# autumn leaves. Answers calculate with tables of numbers, so words are needed as well.
 RICH = 15
 RICH_WORDS = 5
 HARDLY = 0.1
@@ -340,48 +339,45 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     again = _regenerated(trace, case, result)
     if again is not None:
         return [again]
-    hardly = _is_rich(case) and _shows_hardly(turn, case)
-    away = (
-        _refers_away(turn, case, result)
-        or _denies_failure(turn, case, result)
-        or (hardly and _mostly_refers_away(turn, case))
-    )
+    away = _refers_away(turn, case, result) or _denies_failure(turn, case, result)
     hidden = case.share < limits.ignored_below or _is_empty(trace, turn, case, result)
-    if not (away or hidden or hardly):
+    if not (away or hidden):
+        if _shows_by_chance(turn, case):
+            return NotRecorded(says=f"{_told(case)}, which may be chance")
         return Clear(says=f"the result was used: {_told(case)}", details=details)
     if case.own:
         return NotRecorded(
             says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
             "calls: can't tell which it used"
         )
-    announced = _says_that_it_was_ignored(turn, case, result)
-    if not (away or hardly or announced) and reports_failure(result):
+    # A report on a failed payment is more than a failure, and "that can fail" does not pass it on.
+    failed = not away and not _is_rich(case) and reports_failure(result)
+    if failed and not _says_that_it_was_ignored(turn, case, result):
         if any(reports_failure(text) for text in _words(turn, case)):
             return Clear(says="the failure or refusal was passed on", details=details)
     doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
-    return NotRecorded(says=f"{_told(case)}, but {doubt}") if doubt else _ignored(case, result)
-
-
-def _ignored(case: _Case, result: str) -> list[Finding]:
-    found = Finding(
-        kind="ignored",
-        says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
-        share=case.share,
-        evidence=_evidence(case, result),
-        details=_details(case),
-    )
-    return [found]
+    if doubt is not None:
+        return NotRecorded(says=f"{_told(case)}, but {doubt}")
+    return [
+        Finding(
+            kind="ignored",
+            says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
+            share=case.share,
+            evidence=_evidence(case, result),
+            details=details,
+        )
+    ]
 
 
 def _is_rich(case: _Case) -> bool:
-    """Return whether a result has so many facts that any use of it would show."""
+    """Return whether a result has so many facts that its use mostly shows."""
     hard = sum(fact.kind in HARD for fact in case.facts)
     return len(case.facts) >= RICH and hard >= SPECIFIC and len(case.facts) - hard >= RICH_WORDS
 
 
-def _shows_hardly(turn: Turn, case: _Case) -> bool:
-    """Return whether an answer has none of the numbers and names, and hardly a word of a result."""
-    if case.own or any(fact.kind in HARD for fact in case.found):
+def _shows_by_chance(turn: Turn, case: _Case) -> bool:
+    """Return whether an answer has no number or name of a rich result, and hardly a word."""
+    if not _is_rich(case) or any(fact.kind in HARD for fact in case.found):
         return False
     said = " ".join(_words(turn, case)).casefold()
     alike = [fact for fact in case.facts if fact not in case.found and _has_stem(fact, said)]
@@ -666,20 +662,6 @@ def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
     if is_unable(answer) and is_negative(result):
         return False
     return asks_for_facts(case.asked)
-
-
-def _mostly_refers_away(turn: Turn, case: _Case) -> bool:
-    """Return whether an answer that shows hardly anything of a rich result could do without it.
-
-    "Offices differ. You need an identity card in most places, please ask at yours."
-    """
-    answer = _only_answer(turn, case)
-    if answer is None or case.trip.dispatch.kind != "delegate":
-        return False
-    # "No. Tenants mostly need a consent for cats, please ask your landlord for it."
-    if wants_verdict(case.asked) and gives_verdict(answer):
-        return False
-    return mostly_refers_away(answer)
 
 
 def _denies_failure(turn: Turn, case: _Case, result: str) -> bool:
