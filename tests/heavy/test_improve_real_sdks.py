@@ -270,7 +270,7 @@ def test_agents_of_claude_code(
     folder.mkdir(parents=True)
     (folder / "refunds.md").write_text(REFUNDS)
     spec = claude.spec(agents=".", mcp_servers={})
-    project.write(spec, 14, response_contains=["{order}", "Acme Bank"])
+    project.write(spec, 10, response_contains=["{order}", "Acme Bank"])
     before = project.files()
     # Each play starts Claude Code: the one sentence that is proposed helps.
     monkeypatch.setattr(f"{__name__}.SENTENCES", HELPS[1:])

@@ -39,7 +39,7 @@ SECONDS = 60
         (delegates, 1_000),
         (ping_pong, 1_000),
         pytest.param(ping_pong, 4_500, marks=pytest.mark.heavy),
-        pytest.param(delegates, 2_500, marks=pytest.mark.heavy),
+        pytest.param(delegates, 2_000, marks=pytest.mark.heavy),
         pytest.param(nested_in_calls, 4_500, marks=pytest.mark.heavy),
         pytest.param(ping_pong_to_nobody, 5_000, marks=pytest.mark.heavy),
         pytest.param(tools, 50_000, marks=pytest.mark.heavy),

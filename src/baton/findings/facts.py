@@ -184,6 +184,7 @@ def _day(month: int, day: int) -> str:
     return f"d:{month}-{day}"
 
 
+@lru_cache(maxsize=4096)
 def rounded_keys(key: str) -> frozenset[str]:
     """Return the possible roundings of a number: whole, or to two digits or more.
 

@@ -38,14 +38,7 @@ class Value(NamedTuple):
         If a unit has two meanings, the first one by name counts, so that every process agrees:
         pounds are money, not mass.
         """
-        units = [key.split(":")[1] for key in self.fact.unit_keys]
-        if units:
-            return min(units)
-        if any(key.startswith("t:") for key in self.fact.keys):
-            return "time"
-        if self.fact.is_day:
-            return "date"
-        return self.fact.kind
+        return _kind_of(self.fact)
 
     @property
     def numbers(self) -> frozenset[float]:
@@ -62,6 +55,19 @@ class Value(NamedTuple):
     def digits(self) -> str:
         """Its digits, without separators and without leading and trailing zeros."""
         return re.sub(r"\D", "", self.fact.text)
+
+
+# Each value is compared with many others, and every time by its kind.
+@lru_cache(maxsize=4096)
+def _kind_of(fact: Fact) -> str:
+    units = [key.split(":")[1] for key in fact.unit_keys]
+    if units:
+        return min(units)
+    if any(key.startswith("t:") for key in fact.keys):
+        return "time"
+    if fact.is_day:
+        return "date"
+    return fact.kind
 
 
 def values_of(text: str) -> tuple[Value, ...]:
