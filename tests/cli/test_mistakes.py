@@ -69,7 +69,7 @@ MISTAKES = {
     "an empty recording": (["score", "empty.json"], "empty.json: is empty"),
     "an empty dataset": (["score", RUN, "-d", "empty.json"], "empty.json: is empty"),
     "an empty config": (["eval", "empty.json"], "empty.json: is empty"),
-    "bytes as recording": (["show", "bytes.jsonl"], "bytes.jsonl: holds no trace"),
+    "bytes as recording": (["show", "bytes.jsonl"], "bytes.jsonl: contains no trace"),
     "bytes as dataset": (["score", RUN, "-d", "bytes.jsonl"], "bytes.jsonl:1: not UTF-8 text"),
     "a recording as agent": (["eval", "spans.jsonl"], "is a recording, not a config: baton score"),
     "spans as dataset": (["score", RUN, "-d", "spans.jsonl"], "is a recording, not a dataset"),

@@ -141,7 +141,7 @@ def test_a_broken_file_does_not_stop_the_others(
         (["score", "x.txt", "-e", "agent_chian"], "did you mean `agent_chain`?"),
         (["score", "x.txt", "--datset", "y"], "did you mean `--dataset`?"),
         (["scor"], "did you mean `score`?"),
-        (["score", "x.txt"], "holds no trace"),
+        (["score", "x.txt"], "contains no trace"),
         (["score", "x.txt", "-d", "y.yaml"], "y.yaml: no such file or folder"),
         (["score", "x.txt", "-c", "y.yaml"], "y.yaml: no such file or folder"),
         (["score", "x.txt", "--agents", "y.yaml"], "y.yaml: no such file or folder"),
@@ -220,8 +220,8 @@ def test_what_is_neither_a_recording_nor_a_dataset_is_not_taken_for_one(
 ) -> None:
     (tmp_path / "x.json").write_text('{"a": 1}')
     recording = recordings / "support_desk" / "refund.sse"
-    assert "holds no cases" in baton("score", recording, "-d", "x.json").err
-    assert "holds no trace" in baton("score", "x.json").err
+    assert "contains no cases" in baton("score", recording, "-d", "x.json").err
+    assert "contains no trace" in baton("score", "x.json").err
 
 
 def test_what_a_case_states_and_nobody_checks_is_reported(

@@ -60,7 +60,7 @@ def test_what_is_missing_or_too_much_is_reported_in_words(
         (["eval", "shop:fine", "cases.yaml", "-e", "response:strict"], "as `response:0.8`, other"),
         (
             ["eval", "shop:fine", "cases.yaml", "-e", "response,agent_chain"],
-            "stands for more than one",
+            "names several evaluators",
         ),
         (["eval", "shop:fine", "text.yaml"], 'got "router"; write `[router]`'),
         (["eval", "shop:fine", "words.yaml"], "unknown key; did you mean `input`?"),

@@ -196,7 +196,7 @@ def test_both_spellings_and_options_are_read(tmp_path: Path) -> None:
             '{"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "ANYORDER"}}}',
             "did you mean `ANY_ORDER`?",
         ),
-        ('{"criteria": {"token_usage_v1": 1}}', "is in every report"),
+        ('{"criteria": {"token_usage_v1": 1}}', "needs no entry"),
         ('{"custom_metrics": {"mine": {}}}', 'mine: needs `"code_config": {"name":'),
         ('{"custom_metrics": []}', "has to name metrics"),
         (

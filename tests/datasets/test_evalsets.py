@@ -241,7 +241,7 @@ def test_a_folder_is_walked_and_ids_that_files_share_get_the_files_name(tmp_path
     assert [case.id for case in dataset] == dataset.ids
     assert dataset.places("hi") == [0, 1]
     assert [note for note in dataset.notes if "test_config" in note] == []
-    assert any("other.json: holds no cases" in note for note in dataset.notes)
+    assert any("other.json: contains no cases" in note for note in dataset.notes)
 
 
 def test_a_broken_file_in_a_folder_is_not_passed_over(tmp_path: Path) -> None:

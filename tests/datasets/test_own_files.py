@@ -127,10 +127,10 @@ def test_an_unknown_key_beside_the_cases_is_refused(tmp_path: Path) -> None:
         ('{"cases": [{"id": "a", "input" "Hi"}]}', "cases.yaml:1: not JSON:"),
         ("cases:\n- id: a\n  input: Hi\n  id: b\n", "cases.yaml:4: duplicate key `id`"),
         ("cases: 3\n", "cases.yaml:1: cases: has to be a list"),
-        ("cases: []\n", "cases.yaml: holds no cases"),
+        ("cases: []\n", "cases.yaml: contains no cases"),
         ("cases:\n- {id: a, input: x}\n- {id: a, input: y}\n", "cases.yaml:3: the case id `a`"),
-        ("hello: world\n", "cases.yaml: holds no cases: an eval set has"),
-        ("", "cases.yaml: holds no cases"),
+        ("hello: world\n", "cases.yaml: contains no cases: an eval set has"),
+        ("", "cases.yaml: contains no cases"),
     ],
 )
 def test_a_file_that_is_none_says_where_and_why(tmp_path: Path, text: str, start: str) -> None:

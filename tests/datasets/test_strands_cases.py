@@ -196,5 +196,5 @@ def test_own_files_and_reports_are_not_taken_for_cases_of_strands(tmp_path: Path
     with pytest.raises(InputError, match="`id` is missing"):
         load(tmp_path, {"cases": [{"name": "a", "input": "hi", "agents": ["x"]}]})
     report = EXPERIMENT.parent / "report_interactions.json"
-    with pytest.raises(InputError, match="holds no cases"):
+    with pytest.raises(InputError, match="contains no cases"):
         load_dataset(report)

@@ -58,7 +58,7 @@ def test_what_was_not_delivered_is_no_success(
     [
         ("endpoint: 'ftp://there'", "is not a valid address"),
         ("endpoint: 'http://127.0.0.1:1', headers_from: NOT_THERE", "NOT_THERE is not set"),
-        ("headers_from: X, output_path: r.jsonl", "goes with `endpoint`"),
+        ("headers_from: X, output_path: r.jsonl", "can only be used with `endpoint`"),
         ("endpoints: 'http://127.0.0.1:1'", "endpoint"),
     ],
 )

@@ -113,7 +113,7 @@ def test_what_cannot_be_done_is_reported_with_what_to_do(baton: Baton, shop: str
     assert "--judge" in refused("--investigate", shop)
     assert "-o cases/" in refused("--promote", shop)
     assert "give one of them" in refused("--prove", shop, "--show", shop)
-    assert "--steps goes with --investigate" in refused("--prove", shop, "--steps", "3")
+    assert "--steps can only be used with --investigate" in refused("--prove", shop, "--steps", "3")
     assert "no issue `zzz`" in refused("--investigate", "zzz", "-c", "judge.yaml")
     Path("new.md").write_text("Hand refunds to billing. Hand parcels to billing.", "utf-8")
     change = ("--prove", shop, "--agent", "shop.py:desk", "--with", "agent:desk=new.md")
@@ -164,4 +164,4 @@ def test_blame_plays_the_step_again_and_refuses_an_agent_that_cannot_be_played(
     refused = baton("blame", "--replay", "other.py:desk")
     assert refused.code == 2
     assert "`desk` cannot be played from step" in refused.err
-    assert "--with goes with --replay" in baton("blame", *change).err
+    assert "--with can only be used with --replay" in baton("blame", *change).err

@@ -333,5 +333,5 @@ def test_instructions_that_a_function_makes_are_refused_in_one_message(project: 
     done = project.run("improve", "baton.yaml", "cases.yaml", "--agent", "billing", "--trust", ".")
     assert done.code == 2
     assert "no component `agent:billing`" in done.err
-    assert "A text that code makes is none" in done.err
+    assert "Texts built in code cannot be changed" in done.err
     assert done.err.count("baton:") == 1

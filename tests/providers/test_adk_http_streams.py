@@ -84,7 +84,7 @@ def test_a_cut_stream_is_an_error_with_what_was_seen(adk: AdkServer, answer: Rep
 
 def test_what_was_cut_in_two_is_counted(adk: AdkServer) -> None:
     _, trace = broken(adk, stream(IN_A_LETTER, then="close"))
-    assert [lost.what for lost in trace.dropped] == ["an event that the stream was cut in"]
+    assert [lost.what for lost in trace.dropped] == ["a truncated event at the end of the stream"]
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"], ids=["CR", "CRLF", "LF"])
@@ -142,14 +142,14 @@ def test_an_end_before_a_tool_has_answered_is_no_end(adk: AdkServer) -> None:
 )
 def test_no_event_of_an_agent_is_an_error(adk: AdkServer, data: bytes) -> None:
     reason, trace = broken(adk, whole(data))
-    assert reason == "turn 1: the answer holds no event of an agent"
-    assert trace.turns[0].error == "the answer holds no event of an agent"
+    assert reason == "turn 1: the answer contains no event of an agent"
+    assert trace.turns[0].error == "the answer contains no event of an agent"
 
 
 def test_no_events_of_run_are_an_error(adk: AdkServer) -> None:
     adk.missing = {"run_sse"}
     adk.always("run", reply([]))
-    assert "turn 1: the answer holds no event of an agent" in str(refused(adk))
+    assert "turn 1: the answer contains no event of an agent" in str(refused(adk))
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_worker_is_kept_for_its_texts_and_nothing_gets_from_one_text_to_anothe
     assert [words[1] for words in (*first, *third)] == ["1", "2", "3", "4"]
     assert [words[1] for words in (*second, *fourth)] == ["1", "2", "3", "4"]
     assert first[0][2] == third[0][2] != second[0][2]
-    assert second[0][3] != str(os.getpid())  # the nursery's child
+    assert second[0][3] != str(os.getpid())  # the fork server's child
     assert first[0][4] != second[0][4]
     for words in (*first, *second):
         with pytest.raises(ProcessLookupError):
@@ -109,7 +109,7 @@ def test_a_forked_worker_that_dies_says_how(program: Path) -> None:
 
 @linux
 @pytest.mark.heavy
-def test_without_its_nursery_workers_are_started_as_ever(program: Path) -> None:
+def test_without_their_fork_server_workers_are_started_as_ever(program: Path) -> None:
     async def played() -> tuple[list[str], list[str]]:
         async with warm_workers():
             await batch(program, ONE, "hi")
@@ -176,7 +176,7 @@ def library(name: str, folder: Path, **holds: object) -> ModuleType:
     return module
 
 
-def test_the_nursery_imports_libraries_and_nothing_of_the_program(
+def test_the_fork_server_imports_libraries_and_nothing_of_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = ModuleType("own_helper")

@@ -84,7 +84,7 @@ def test_a_list_of_messages_that_names_no_agents_holds_no_trace(
 ) -> None:
     path = tmp_path / "messages.json"
     path.write_text(json.dumps(messages))
-    with pytest.raises(InputError, match="holds no trace"):
+    with pytest.raises(InputError, match="contains no trace"):
         load_traces([path])
 
 

@@ -319,9 +319,9 @@ def test_a_broken_line_does_not_stop_the_others(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("", "is empty"),
-        ("hello", "holds no trace"),
-        ("[]", "holds no trace"),
-        ('{"a": 1}', "holds no trace"),
+        ("hello", "contains no trace"),
+        ("[]", "contains no trace"),
+        ('{"a": 1}', "contains no trace"),
         ("{", "not JSON"),
         (b"\xff\xfe\x00", "is UTF-16: save it as UTF-8"),
         (b'{"id": "\xff", "events": []}', "not UTF-8 text"),

@@ -340,7 +340,7 @@ def test_cases_of_a_file_are_played_in_the_form_that_is_asked_for(shop: Path) ->
     ("words", "says"),
     [
         (["--dispatch", "nowhere"], "no dispatch `nowhere`"),
-        (["--expect", "refunds"], "goes with --dispatch"),
+        (["--expect", "refunds"], "can only be used with --dispatch"),
         (["--with", "agent:dsek=right.md"], "did you mean `agent:desk`"),
         (["--live-tools", "nothing"], "no tool `nothing`"),
         (["--form", "decison"], "decison"),

@@ -101,7 +101,7 @@ def test_a_key_opens_it_and_stands_in_no_message(
         with pytest.raises(InputError, match="no right to review") as caught:
             baton.connect(url).label("c0", "x", rubric="r")
         assert key not in str(caught.value)
-        with pytest.raises(InputError, match="not of project `other`"):
+        with pytest.raises(InputError, match="does not belong to project `other`"):
             baton.connect(url, project="other").edges()
 
 

@@ -168,7 +168,7 @@ def test_another_project_sees_nothing_and_a_key_needs_the_right(
         for key, project, reason in (
             (reader, None, "no right to ingest"),
             (None, None, "needs an API key"),
-            (foreign, "default", "not of project"),
+            (foreign, "default", "does not belong to project"),
         ):
             with asking(url, key, project) as state:
                 decision = state.decide(policy, sent(3))

@@ -108,7 +108,7 @@ def test_chosen_cases_of_a_folder_are_played_by_a_provider_of_a_config(
         ({"datasets": ["cases/../desk.yaml"]}, "there is no dataset"),
         ({"judge": "nobody"}, "there is no judge `nobody`"),
         ({"thresholds": {"agent_chain": 0.5}}, "`agent_chain` is not among"),
-        ({"agent": None, "conversations": "*"}, "goes with `agent`"),
+        ({"agent": None, "conversations": "*"}, "can only be used with `agent`"),
     ):
         with pytest.raises(InputError, match=message):
             submit(store, 1, "ann", msgspec.json.encode({**request, **wrong}), settings)

@@ -159,7 +159,7 @@ def test_programs_read_and_write_rubrics(store: Store, settings: Settings) -> No
         first = httpx2.post(path, json={"text": TEXT}).json()
         assert (first["name"], first["own"]) == ("polite", True)
         again = httpx2.post(path, json={"text": TEXT + "# more\n"})
-        assert (again.status_code, "changed meanwhile" in again.text) == (409, True)
+        assert (again.status_code, "someone else changed it" in again.text) == (409, True)
         (shown,) = httpx2.get(path).json()["items"]
         assert shown["text"] == TEXT
         (shipped,) = httpx2.get(path, params={"name": "scope_fidelity"}).json()["items"]

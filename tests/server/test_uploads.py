@@ -155,7 +155,7 @@ def test_spans_do_not_take_the_place_of_what_a_program_uploaded(
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("notes.txt", b"hello", "notes.txt: holds no trace"),
+        ("notes.txt", b"hello", "notes.txt: contains no trace"),
         ("broken.json", b'{"schema_version": 2, "turns": [', "broken.json"),
         ("evil.zip", zipped({"../out.json": b"{}"}), "evil.zip"),
         ("cut.zip", zipped({"a.json": b"{}"})[:30], "cut.zip"),

@@ -241,7 +241,7 @@ def test_folders_of_agents_are_those_with_an_agent_in_them(tmp_path: Path) -> No
     assert served(tmp_path / "apps" / "desk") == Served({"desk": spec}, [path])
     apps = served(tmp_path / "apps")
     assert (set(apps.agents), apps.datasets) == ({"desk", "home"}, [str(tmp_path / "apps")])
-    with pytest.raises(InputError, match="holds no agents"):
+    with pytest.raises(InputError, match="contains no agents"):
         served(tmp_path / "apps" / "notes")
 
 

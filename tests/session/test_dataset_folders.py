@@ -135,7 +135,7 @@ def test_nothing_is_written_over_what_changed_meanwhile(
 ) -> None:
     value, hash_ = datasets.case_value(NAME, "late")
     (folder / "refunds.yaml").write_text(CASES.replace("Where is", "Where was"))
-    with pytest.raises(ChangedMeanwhile, match="`late` was changed meanwhile"):
+    with pytest.raises(ChangedMeanwhile, match="someone else changed the case `late`"):
         datasets.change_case(NAME, "late", value, hash_)
     with pytest.raises(ChangedMeanwhile):
         datasets.delete_cases(NAME, {"late": hash_})

@@ -94,7 +94,7 @@ def test_a_copy_is_kept_and_a_link_stays_one(settings: Path, tmp_path: Path) -> 
 def test_settings_that_change_meanwhile_are_not_overwritten(settings: Path) -> None:
     change = add_hook(settings)
     settings.write_text("{}")
-    with pytest.raises(InputError, match="has changed meanwhile"):
+    with pytest.raises(InputError, match="another program changed"):
         change.apply()
     assert settings.read_text() == "{}"
 

@@ -131,7 +131,7 @@ def test_a_dispatch_case_that_expects_another_agent_fails(tmp_path: Path) -> Non
         ("user: refund order 7\n", "usr: refund order 7\n", "did you mean `user`"),
         ("{from: desk, to: refunds,", "{from: desk,", "`to`"),
         ("form: child", "form: chidl", "child"),
-        ("- id: works\n", "- id: works\n  input: hello\n", "has no place in a dispatch case"),
+        ("- id: works\n", "- id: works\n  input: hello\n", "cannot be used in a dispatch case"),
         ("[{user: refund order 7}]", "[]", "needs a message of the `user`"),
         ("name: moments", "stand_ins: {mode: replya}", "replay"),
     ],

@@ -137,7 +137,7 @@ def test_a_case_is_changed_checked_and_never_written_over(visitor: Visitor, tmp_
     assert told(visitor, "/do/datasets/save", save)[0] == 200
     assert file.read_text() == CASES.replace("[gold]", "[gold, urgent]")
     status, conflict = told(visitor, "/do/datasets/save", {**save, "yaml": "id: late\ninput: x\n"})
-    assert (status, "changed meanwhile" in conflict["error"]) == (409, True)
+    assert (status, "someone else changed" in conflict["error"]) == (409, True)
     assert "urgent" in conflict["current"]["yaml"]
     wrong = {**save, "hash": conflict["current"]["hash"], "yaml": "id: late\ninptu: x\n"}
     status, refused = told(visitor, "/do/datasets/save", wrong)

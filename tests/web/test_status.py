@@ -40,11 +40,11 @@ def test_a_healthy_server_says_so(address: str) -> None:
 
 
 def test_what_could_not_be_read_comes_with_what_mends_it(store: Store, address: str) -> None:
-    add_problem(store, "<b>holds no trace</b>\u202e")
+    add_problem(store, "<b>contains no trace</b>\u202e")
     other = store.project("other", create=True)
     add_problem(store, "of another project", other)
     page = ask(address + "/status").text
-    assert "&lt;b&gt;holds no trace&lt;/b&gt;\\u202e" in page
+    assert "&lt;b&gt;contains no trace&lt;/b&gt;\\u202e" in page
     assert "Baton 0.0.1 tried; read it again with" in page
     assert "baton serve reread --project default" in page
     assert "of another project" not in page
@@ -79,14 +79,14 @@ def test_rules_show_what_of_their_budget_is_spent(store: Store, tmp_path: Path) 
 
 
 def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -> None:
-    add_problem(store, "holds no trace")
+    add_problem(store, "contains no trace")
     add_problem(store, "is cut in the middle")
     rules = [{"name": name, "evaluators": ["dispatch_scope"]} for name in ("kept", "other")]
     file = tmp_path / "server.yaml"
     file.write_text(json.dumps({"rules": rules}))
     with web(store, file=file) as address:
-        page = ask(address + "/status?text=Holds+trace").text
-        assert "holds no trace" in page
+        page = ask(address + "/status?text=Contains+trace").text
+        assert "contains no trace" in page
         assert "is cut" not in page
         assert ">kept</a>" not in page
         assert page.count("No match for this filter.") == 2  # of the queues and rules
@@ -96,7 +96,7 @@ def test_every_list_is_filtered_by_what_it_shows(store: Store, tmp_path: Path) -
         assert "Everything that arrived could be read." not in page
         fine = ask(address + "/status?state=fine").text
         assert ">kept</a>" in fine
-        assert "holds no trace" not in fine
+        assert "contains no trace" not in fine
         assert '<option value="fine" selected>' in fine
         part = re.search(r'hx-get="(/parts/status/queues[^"]*)"', fine)
         assert part is not None

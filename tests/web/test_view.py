@@ -61,7 +61,7 @@ def test_an_evaluation_at_an_address_is_shown(store: Store, baton: Baton, tmp_pa
     said: list[str] = []
     place = f"file://{made}"
     assert load(store, LiveSettings(None, {}, print), [place], said.append).evaluations == 1
-    assert [line.startswith(f"{place}: {place}: holds no traces") for line in said] == [True]
+    assert [line.startswith(f"{place}: {place}: contains no traces") for line in said] == [True]
 
 
 def test_recordings_beside_evaluations_are_not_left_out_in_silence(

@@ -370,7 +370,7 @@ def _check_together(stated: Mapping[str, Any]) -> None:
             for each in () if name == "words" else _stated(name, stated[name], parameter.default):
                 if each not in _OF_RUBRIC:
                     raise InputError(
-                        f"{option(each)} has no place beside {option('rubric')}, which plays no "
+                        f"{option(each)} cannot be used with {option('rubric')}, which plays no "
                         "agent"
                     )
     if stated["finished"] is None:
@@ -384,7 +384,7 @@ def _check_together(stated: Mapping[str, Any]) -> None:
         for each in _stated(name, stated[name], parameter.default):
             if name not in (*_OF_FINISHED, "words") and each not in _OF_FINISHED:
                 raise InputError(
-                    f"{option(each)} has no place beside {option('finished')}, which plays nothing"
+                    f"{option(each)} cannot be used with {option('finished')}, which plays nothing"
                 )
 
 

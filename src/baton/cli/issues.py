@@ -142,7 +142,7 @@ def issues_command(
     from baton.session.server_client import connect
 
     if mark is None and (why or version or by):
-        raise InputError("--why, --version and --by go with --mark")
+        raise InputError("--why, --version and --by can only be used with --mark")
     actions = {"investigate": investigate, "prove": prove, "promote": promote}
     named = [name for name, key in (*actions.items(), ("show", show), ("mark", mark)) if key]
     if len(named) > 1:
@@ -168,9 +168,10 @@ def issues_command(
             _list(result, all=all, most=most, json=json)
         return 0
     if project is not None:
-        raise InputError("--project goes with --server")
+        raise InputError("--project can only be used with --server")
     if embeddings is not None and any(actions.values()):
-        raise InputError("--embeddings goes with the list of issues, whose groups are kept")
+        message = "--embeddings can only be used with the list of issues, whose groups are kept"
+        raise InputError(message)
     work = _Work(
         agent=agent,
         changes=changes,
@@ -258,7 +259,8 @@ class _Work:
         for name, verbs in _GO_WITH.items():
             if getattr(self, name) and verb not in verbs:
                 flag = "--with" if name == "changes" else f"--{name.replace('_', '-')}"
-                raise InputError(f"{flag} goes with {' and '.join(f'--{each}' for each in verbs)}")
+                listed = " and ".join(f"--{each}" for each in verbs)
+                raise InputError(f"{flag} can only be used with {listed}")
         if verb == "promote" and self.output is None:
             raise InputError("say where the cases go: -o cases/")
         if "nobody" in self.expect and len(self.expect) > 1:

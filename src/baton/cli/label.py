@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
-from baton.reports.trace import print_sheet, print_trace
+from baton.reports.trace import print_dispatch_page, print_trace
 from baton.runner.calibration import DISAGREE, SPLIT
 from baton.safe_output import own_output
 from baton.session.label import Labelling, label
@@ -154,7 +154,9 @@ class _Walk:
         number = total - self._labelling.left + 1
         print(f"\n── {number} of {total}   {one_line(subject.trace.id, 200)}{why}")
         if subject.dispatch is not None and subject.turn is not None:
-            print_sheet(subject.trace, subject.turn, subject.dispatch, sys.stdout, full=full)
+            print_dispatch_page(
+                subject.trace, subject.turn, subject.dispatch, sys.stdout, full=full
+            )
         else:
             print_trace(subject.trace, sys.stdout, turn=subject.number)
         self._ask()

@@ -235,7 +235,8 @@ def chosen_backend(
     """
     if name is None and configured is None:
         if workers is not None:
-            raise InputError(f"{option('workers')} goes with {option('backend')} (local, ray)")
+            message = f"{option('workers')} can only be used with {option('backend')} (local, ray)"
+            raise InputError(message)
         return None
     spec = dict(configured or {})
     if name is not None and name != spec.get("type"):
@@ -264,7 +265,10 @@ def _check_reporters(document: Document, spec: ConfigFile, problems: list[Proble
         endpoint = reporter.endpoint if kind == "otlp" else None
         misplaced = next((n for n in _OTLP_ONLY if getattr(reporter, n) and endpoint is None), None)
         if misplaced is not None:
-            message = "goes with `endpoint`" if kind == "otlp" else "is for reporters of type otlp"
+            is_otlp = kind == "otlp"
+            message = (
+                "can only be used with `endpoint`" if is_otlp else "is for reporters of type otlp"
+            )
             problems.append(document.problem_at(("reporters", index, misplaced), message))
         elif reporter.output_path is None and endpoint is None and kind not in _PRINTED:
             message = "`output_path` is missing: the file to write to"

@@ -103,7 +103,7 @@ def initial_session(document: Document) -> tuple[Session, dict[str, Any]]:
     at: Path = ("session",) if isinstance(inner, dict) else ()
     start = document.convert(inner if at else value, SessionInput, path=at)
     if start.app_name is None and start.user_id is None and start.state is None:
-        message = "holds no session: none of `app_name`, `user_id` and `state`"
+        message = "contains no session: none of `app_name`, `user_id` and `state`"
         raise InputError(document.problem_at(at, message))
     return Session(app=start.app_name or None, user=start.user_id or None), start.state or {}
 

@@ -265,7 +265,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 def read_file(path: Path, about: About) -> FileCases | None:
-    """Read and check one file; ``None`` when it is readable but holds no cases.
+    """Read and check one file; ``None`` when it is readable but contains no cases.
 
     Raises:
         InputError: lists every problem of the file.
@@ -447,7 +447,7 @@ def _checked(
         if format_ == "adk" and (case.evaluators or case.metadata):
             format_ = "judge-llm"
     if not count:
-        problems.append(Problem(file=file, message="holds no cases"))
+        problems.append(Problem(file=file, message="contains no cases"))
     if problems:
         raise InputError(problems)
     notes = []

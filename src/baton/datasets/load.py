@@ -126,7 +126,7 @@ def _read(
             problems += error.problems
             continue
         if cases is None and file.name != _CRITERIA:
-            notes.append(f"{file}: holds no cases")
+            notes.append(f"{file}: contains no cases")
         elif cases is not None:
             parts.append(cases)
     problems += [Problem(file=str(link), message=LEADS_OUT) for link in links]
@@ -137,7 +137,7 @@ _CRITERIA = "test_config.json"  # is beside ADK's cases, and says how to score t
 
 
 _NOT_A_DATASET = (
-    "holds no cases: an eval set has `eval_cases`, a dataset of Baton `cases`, "
+    "contains no cases: an eval set has `eval_cases`, a dataset of Baton `cases`, "
     "a flat test file a list of turns with `query`, test cases of Strands `input` and `name`, "
     "session-resume tests `test_case` and `steps`"
 )

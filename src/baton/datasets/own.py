@@ -138,7 +138,7 @@ class CaseSpec(Expectations, kw_only=True):
             if self.turns is not None or stated:
                 what = "turns" if self.turns is not None else stated[0]
                 raise ValueError(
-                    f"`{what}` has no place in a dispatch case: it is played from its `context`"
+                    f"`{what}` cannot be used in a dispatch case: it is played from its `context`"
                 )
             return
         if self.turns is None and self.input is None:

@@ -1,4 +1,4 @@
-"""``announced_dispatch``: whether agents make the hand-offs they announce."""
+"""``announced_dispatch``: whether agents make the dispatches they announce."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .base import RunEvaluator
 
 
 class AnnouncedDispatch(RunEvaluator, frozen=True, kw_only=True):
-    """Fails a run that announces a hand-off to an agent that got no work in that turn."""
+    """Fails a run that announces a dispatch to an agent that got no work in that turn."""
 
     type = "announced_dispatch"
-    summary = "whether agents make the hand-offs that they announce"
-    nothing = "no agent announces a hand-off"
+    summary = "whether agents make the dispatches that they announce"
+    nothing = "no agent announces a dispatch"
 
     def answer(
         self, trace: Trace, turn: Turn, run: AgentRun, context: EvalContext

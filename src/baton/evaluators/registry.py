@@ -94,7 +94,7 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
     if name in STRANDS_JUDGED | JUDGE_LLM_JUDGED:
         raise InputError(f"Baton has no rubric for `{name}`; remove it")
     if "," in name and all(part.strip() in known for part in name.split(",")):
-        raise InputError(f"`{name}` stands for more than one evaluator: name each separately")
+        raise InputError(f"`{name}` names several evaluators: name each separately")
     # There are about a hundred names, too many to read in an error message.
     hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all of them"
     raise InputError(f"unknown evaluator `{name}`; {hint}")

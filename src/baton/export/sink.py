@@ -336,7 +336,7 @@ def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]
     """Return a file or an address, and headers; ``env`` is what OpenTelemetry's variables say.
 
     Raises:
-        InputError: a variable that is needed is not set, or holds no headers.
+        InputError: a variable that is needed is not set, or contains no headers.
     """
     if otlp != "env":
         return otlp, headers_of(headers_from) if headers_from is not None else {}
@@ -351,7 +351,7 @@ def headers_of(variable: str) -> dict[str, str]:
     """Read headers as OpenTelemetry writes them: ``NAME=VALUE,NAME=VALUE``, values quoted by %.
 
     Raises:
-        InputError: the variable is not set, or holds no headers.
+        InputError: the variable is not set, or contains no headers.
     """
     headers_text = os.environ.get(variable)
     if headers_text is None:
@@ -360,6 +360,6 @@ def headers_of(variable: str) -> dict[str, str]:
     for pair in filter(None, (each.strip() for each in headers_text.split(","))):
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise InputError(f"{variable} holds no headers: write NAME=VALUE,NAME=VALUE")
+            raise InputError(f"{variable} contains no headers: write NAME=VALUE,NAME=VALUE")
         headers[name.strip()] = unquote(value.strip())
     return headers

@@ -197,7 +197,7 @@ async def blame(
         return answer
     steps = shown_steps(trace)
     if not steps:
-        answer.why = "the record holds no step"
+        answer.why = "the record contains no step"
         return answer
     request = _question(trace, steps, recovered, failed)
     answers: list[list[Suspect]] = []

@@ -28,7 +28,7 @@ from baton.model import (
 )
 
 from .fixes import Edit, Pattern, edited, make_fix, pattern_for
-from .lookup import LONG, TOOLS, Lookup, Shelf
+from .lookup import LONG, TOOLS, InvestigationData, Lookup
 from .progress import (
     DIMENSIONS,
     FIX_KINDS,
@@ -62,21 +62,21 @@ def _words() -> _Words:
 
 
 async def investigate(
-    shelf: Shelf, judge: Judge, *, condense: Judge | None = None, steps: int = STEPS
+    data: InvestigationData, judge: Judge, *, condense: Judge | None = None, steps: int = STEPS
 ) -> Investigation:
     """Have a model investigate an issue.
 
     Args:
-        shelf: what it may read.
+        data: what it may read.
         judge: the model, with its cache and its budget.
         condense: a cheaper model that shortens long steps first; without it they are read in parts.
         steps: the number of steps.
     """
-    lookup = Lookup(shelf)
-    pattern = pattern_for(shelf.issue.subtype)
+    lookup = Lookup(data)
+    pattern = pattern_for(data.issue.subtype)
     instructions = _instructions(steps, pattern)
     first = [
-        ("The issue", shelf.issue.title),
+        ("The issue", data.issue.title),
         ("Its members, and passing runs", lookup.look("list", "")),
         ("Texts that may be changed", lookup.look("catalogue", "")),
     ]
@@ -318,13 +318,13 @@ def _read(concluded: Mapping[str, Any], lookup: Lookup) -> dict[str, Any]:
 
 
 def _fix(proposed: Mapping[str, Any], because: Statement, lookup: Lookup) -> Fix:
-    texts = lookup.shelf.texts
+    texts = lookup.data.texts
     name = proposed["text"] or None
     after = ""
     if name is not None and name in texts:
         edits = [Edit(find=each["find"], replace=each["replace"]) for each in proposed["edits"]]
         after = edited(texts[name], edits)
-    known = pattern_for(lookup.shelf.issue.subtype)
+    known = pattern_for(lookup.data.issue.subtype)
     began = known.name if known is not None and proposed["pattern"] == known.name else None
     return make_fix(
         proposed["kind"],

@@ -44,7 +44,7 @@ TOOLS: dict[str, str] = {
 }
 
 
-class Shelf(NamedTuple):
+class InvestigationData(NamedTuple):
     """The data that an investigation may read.
 
     Attributes:
@@ -74,17 +74,17 @@ class Line(NamedTuple):
 class Lookup:
     """Answers the questions of an investigation; see :data:`TOOLS`."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
+    def __init__(self, data: InvestigationData) -> None:
+        self.data = data
         self._lines: dict[str, Line] = {}
         self._runs: dict[str, tuple[str, AgentRun]] = {}
         self._traces: dict[str, Trace] = {}
         self._label_of_run: dict[tuple[str, str], str] = {}
-        for place, (_, trace) in enumerate(shelf.members, 1):
+        for place, (_, trace) in enumerate(data.members, 1):
             self._take(f"m{place}", trace)
-        for place, trace in sorted(shelf.twins.items()):
+        for place, trace in sorted(data.twins.items()):
             self._take(f"p{place + 1}", trace)
-        for name, text in shelf.texts.items():
+        for name, text in data.texts.items():
             self._lines[name] = Line("", name, "definition", _folded(text))
 
     @property
@@ -160,7 +160,7 @@ class Lookup:
 
     def _list(self) -> str:
         lines = []
-        for place, (member, trace) in enumerate(self.shelf.members, 1):
+        for place, (member, trace) in enumerate(self.data.members, 1):
             steps = [
                 label for label, line in self._of(f"m{place}").items() if line.id in member.evidence
             ]
@@ -168,7 +168,7 @@ class Lookup:
             lines.append(
                 f"m{place}: {self._summary_of(trace)}; failed: {_short(member.says)}{marked}"
             )
-        for place, trace in sorted(self.shelf.twins.items()):
+        for place, trace in sorted(self.data.twins.items()):
             lines.append(f"p{place + 1}, which passes: {self._summary_of(trace)}")
         return "\n".join(lines)[:_MOST]
 
@@ -247,8 +247,8 @@ class Lookup:
         name = about.strip()
         number = name.removeprefix("m")
         place = int(number) - 1 if number.isascii() and number.isdigit() else -1
-        if name not in self._traces or place not in self.shelf.twins:
-            with_twin = ", ".join(f"m{each + 1}" for each in sorted(self.shelf.twins)) or "none"
+        if name not in self._traces or place not in self.data.twins:
+            with_twin = ", ".join(f"m{each + 1}" for each in sorted(self.data.twins)) or "none"
             raise InputError(f"`{name[:80]}` has no passing run with the same input; {with_twin}")
         ours = list(self._of(name).items())[:_COMPARED]
         theirs = list(self._of(f"p{place + 1}").items())[:_COMPARED]
@@ -276,19 +276,19 @@ class Lookup:
     def _catalogue(self, about: str) -> str:
         name = about.strip()
         if name:
-            if name not in self.shelf.texts:
-                listed = ", ".join(list(self.shelf.texts)[:20]) or "there are none"
+            if name not in self.data.texts:
+                listed = ", ".join(list(self.data.texts)[:20]) or "there are none"
                 raise InputError(f"there is no text `{name[:80]}`: {listed}")
-            return f"{name}:\n{neutral(self.shelf.texts[name])[:_MOST]}"
-        lines = [f"{_folded(name)}: {_short(text)}" for name, text in self.shelf.texts.items()]
-        named = {name.partition(":")[2] for name in self.shelf.texts}
+            return f"{name}:\n{neutral(self.data.texts[name])[:_MOST]}"
+        lines = [f"{_folded(name)}: {_short(text)}" for name, text in self.data.texts.items()]
+        named = {name.partition(":")[2] for name in self.data.texts}
         seen = {run.agent for _, run in self._runs.values()} - named
         lines += [f"{_folded(agent)}: nothing is known of its definition" for agent in sorted(seen)]
         return _ends(lines)
 
     def _earlier(self) -> str:
         lines = []
-        for each in self.shelf.earlier:
+        for each in self.data.earlier:
             own = each.investigation
             text = " ".join(part.says for part in own.summary) if own is not None else ""
             fix = f"; fix ({each.fix.state}): {each.fix.why}" if each.fix is not None else ""

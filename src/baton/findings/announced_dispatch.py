@@ -1,4 +1,4 @@
-"""Does an agent announce a hand-off without making it?"""
+"""Does an agent announce a dispatch without making it?"""
 
 from __future__ import annotations
 
@@ -127,10 +127,10 @@ def announced_dispatch(
     missing = [each for each in found if not _is_made(trace, turn, run, each[0], each[2])]
     if not missing:
         told = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
-        return Clear(says=f"work was handed to {told}, as announced")
+        return Clear(says=f"work was dispatched to {told}, as announced")
     loose = next((call.name for call in _calls(run) if _HANDS_ON.search(call.name)), None)
     if loose is not None:
-        return NotRecorded(says=f"can't tell whether `{loose}` handed work on")
+        return NotRecorded(says=f"can't tell whether `{loose}` dispatched work")
     return [
         Finding(
             kind="announced_not_made",

@@ -108,7 +108,7 @@ _MOST_CALLS = 400
 _PER_RUN = 3
 
 
-class Told(NamedTuple):
+class ClaimVerdict(NamedTuple):
     """A claim, its verdict, and the steps that decide it."""
 
     claim: Claim
@@ -195,7 +195,7 @@ def claims_of_receivers(
     return clear or next(iter(told), NotRecorded(says="the answer claims nothing that was done"))
 
 
-def _answered(run: AgentRun, told: list[Told]) -> Answer:
+def _answered(run: AgentRun, told: list[ClaimVerdict]) -> Answer:
     faults = [each for each in told if each.verdict in ("contradicted", "unsupported")]
     rows = [
         {"claim": each.claim.sentence[:200], "what": each.claim.what, "verdict": each.verdict}
@@ -233,52 +233,54 @@ def _answer_of(turn: Turn, run: AgentRun) -> str:
 # ------------------------------------------------------------------------------ one claim
 
 
-def _told(at: _At, claim: Claim) -> Told:
+def _told(at: _At, claim: Claim) -> ClaimVerdict:
     scope = _scope(at, claim)
     if not scope.calls and at.run.model is None and at.run.usage is None:
         why = "no model is recorded for it: it may be a program, which needs no tools"
-        return Told(claim, "untold", why, [])
+        return ClaimVerdict(claim, "untold", why, [])
     if not scope.whole:
         why = "not all calls that may support it are recorded: record the steps of all agents"
-        return Told(claim, "untold", why, [])
+        return ClaimVerdict(claim, "untold", why, [])
     if len(scope.calls) > _MOST_CALLS:
-        return Told(claim, "untold", "too many calls may support it", [])
+        return ClaimVerdict(claim, "untold", "too many calls may support it", [])
     if claim.what == "tests pass":
         # An agent without calls can be explaining what a green build is.
         others = [
             c for c in claims_of(_answer_of(at.turn, at.run)) if c.by_me and c.what in BY_NAME
         ]
         if not scope.calls and not others:
-            return Told(claim, "untold", "it may refer to tests in general", [])
+            return ClaimVerdict(claim, "untold", "it may refer to tests in general", [])
         return _tests(at, claim, scope)
     if claim.what in ("id", "quote"):
         return _value(at, claim)
     return _action(at, claim, scope)
 
 
-def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
+def _action(at: _At, claim: Claim, scope: _Scope) -> ClaimVerdict:
     may = [call for call in scope.calls if _may_do(call, claim.what)]
     worked = [call for call in may if _worked(call)]
     if claim.what == "looked up" and may:
         looked = next((call for call in worked if _only_looks(call)), None)
         if looked is not None:
-            return Told(claim, "backed", "a call looked it up", [looked.id])
-        return Told(claim, "untold", f"`{may[0].name}` may have looked", [may[0].id])
+            return ClaimVerdict(claim, "backed", "a call looked it up", [looked.id])
+        return ClaimVerdict(claim, "untold", f"`{may[0].name}` may have looked", [may[0].id])
     sure = [call for call in worked if _is_for(call, claim.what)]
     if sure and not (claim.value and _is_of_other_file(claim.value, sure, scope)):
-        return Told(claim, "backed", "a call did it", [sure[0].id])
+        return ClaimVerdict(claim, "backed", "a call did it", [sure[0].id])
     if worked and not sure:
-        return Told(claim, "untold", f"can't tell what `{worked[0].name}` did", [worked[0].id])
+        return ClaimVerdict(
+            claim, "untold", f"can't tell what `{worked[0].name}` did", [worked[0].id]
+        )
     if _may_be_meant_otherwise(at, claim, scope):
-        return Told(claim, "untold", "it may refer to its answer, or to a dispatch", [])
+        return ClaimVerdict(claim, "untold", "it may refer to its answer, or to a dispatch", [])
     if _was_told(at, claim.what) or _speaks_for_another(at):
-        return Told(claim, "untold", "another agent or a person may have done it", [])
+        return ClaimVerdict(claim, "untold", "another agent or a person may have done it", [])
     if not claim.by_me and not _asks_for(at, claim.what):
-        return Told(claim, "untold", "it may refer to an earlier state", [])
+        return ClaimVerdict(claim, "untold", "it may refer to an earlier state", [])
     failed = [call for call in may if _is_for(call, claim.what)]
     if failed and not sure:
         call = failed[-1]
-        return Told(claim, "contradicted", f"its call of `{call.name}` failed", [call.id])
+        return ClaimVerdict(claim, "contradicted", f"its call of `{call.name}` failed", [call.id])
     if sure:
         why = f"no call names `{claim.value}`"
     else:
@@ -287,7 +289,7 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> Told:
             if not scope.calls
             else f"none of its {len(scope.calls)} calls does that"
         )
-    return Told(claim, "unsupported", why, [call.id for call in scope.calls[:5]])
+    return ClaimVerdict(claim, "unsupported", why, [call.id for call in scope.calls[:5]])
 
 
 # Tools that a provider runs itself, so many sources do not record their calls.
@@ -324,53 +326,61 @@ def _is_of_other_file(path: str, calls: list[ToolCall], scope: _Scope) -> bool:
     return not any(name in text.casefold() for text in every)
 
 
-def _tests(at: _At, claim: Claim, scope: _Scope) -> Told:
+def _tests(at: _At, claim: Claim, scope: _Scope) -> ClaimVerdict:
     runs = [call for call in scope.calls if _runs_tests(call)]
     if runs:
         last = runs[-1]
         said = _result(last)
         if not _worked(last):
-            return Told(claim, "contradicted", f"`{last.name}` failed", [last.id])
+            return ClaimVerdict(claim, "contradicted", f"`{last.name}` failed", [last.id])
         passed = [a or b for a, b in _PASSED_TESTS.findall(said)]
         if _FAILED_TESTS.search(said) and claim.value not in passed:
-            return Told(claim, "contradicted", "tests failed in the last run", [last.id])
+            return ClaimVerdict(claim, "contradicted", "tests failed in the last run", [last.id])
         if claim.value and passed and claim.value not in re.findall(r"\d+", said):
             why = f"{passed[-1]} tests passed in the last run"
-            return Told(claim, "contradicted", why, [last.id])
-        return Told(claim, "backed", "tests were run", [last.id])
+            return ClaimVerdict(claim, "contradicted", why, [last.id])
+        return ClaimVerdict(claim, "backed", "tests were run", [last.id])
     unsure = [call for call in scope.calls if _may_do(call, "ran")]
     if unsure:
-        return Told(claim, "untold", f"can't tell what `{unsure[0].name}` did", [unsure[0].id])
+        return ClaimVerdict(
+            claim, "untold", f"can't tell what `{unsure[0].name}` did", [unsure[0].id]
+        )
     if any(
         re.search(r"\btests?\b", text, re.I) and re.search("pass|green|succe", text, re.I)
         for text in at.heard
     ) or _speaks_for_another(at):
-        return Told(claim, "untold", "another agent or a person may have run the tests", [])
-    return Told(claim, "unsupported", "no call ran tests", [call.id for call in scope.calls[:5]])
+        return ClaimVerdict(claim, "untold", "another agent or a person may have run the tests", [])
+    return ClaimVerdict(
+        claim, "unsupported", "no call ran tests", [call.id for call in scope.calls[:5]]
+    )
 
 
-def _value(at: _At, claim: Claim) -> Told:
+def _value(at: _At, claim: Claim) -> ClaimVerdict:
     trace, turn, run = at.trace, at.turn, at.run
     calls = list(_calls(trace, turn))
     if not all(_is_complete(trace, call) for call in calls):
-        return Told(claim, "untold", "the results of calls are not fully recorded", [])
+        return ClaimVerdict(claim, "untold", "the results of calls are not fully recorded", [])
     if not (known(trace, run, "input") and known(trace, turn, "input")):
-        return Told(claim, "untold", "its request is not recorded", [])
+        return ClaimVerdict(claim, "untold", "its request is not recorded", [])
     texts = [*at.heard, *(f"{call.name} {plain_text(call.arguments)}" for call in calls)]
     if not any(call.dispatch is None for call in calls):
         # It may come from instructions, or from a program that replaces tools.
-        return Told(claim, "untold", "it may come from elsewhere, as no call is recorded", [])
+        return ClaimVerdict(
+            claim, "untold", "it may come from elsewhere, as no call is recorded", []
+        )
     if claim.what == "id":
         wanted = _folded(claim.value)
         folded: dict[str, str] = index_of(trace).once("folded", dict)
         if any(wanted in _folded_once(text, folded) for text in texts):
-            return Told(claim, "backed", "it was mentioned before", [])
-        return Told(claim, "unsupported", f"nothing in the record says `{claim.value}`", [])
+            return ClaimVerdict(claim, "backed", "it was mentioned before", [])
+        return ClaimVerdict(claim, "unsupported", f"nothing in the record says `{claim.value}`", [])
     words = {word for word in _words(claim.value) if len(word) >= _LONG_WORD}
     there = words & set().union(*(_words(text) for text in texts)) if texts else set()
     if not words or len(there) >= _QUOTED_SHARE * len(words):
-        return Told(claim, "backed" if words <= there else "untold", "its words were read", [])
-    return Told(claim, "unsupported", "nothing in the record says this", [])
+        return ClaimVerdict(
+            claim, "backed" if words <= there else "untold", "its words were read", []
+        )
+    return ClaimVerdict(claim, "unsupported", "nothing in the record says this", [])
 
 
 def _failed_tools(trace: Trace, run: AgentRun) -> Iterator[ToolCall]:
@@ -389,7 +399,7 @@ def _failed_tools(trace: Trace, run: AgentRun) -> Iterator[ToolCall]:
     yield from {call.name: call for call in changing}.values()
 
 
-def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[Told]:
+def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[ClaimVerdict]:
     """Find claims of an action in the words of a tool that failed every time.
 
     `cancel_flight` failed, and "Your flight QX3 has been cancelled." If the first word of the tool
@@ -407,7 +417,7 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
         for sentence in done_by(answer, _SUCCESS):
             claim = Claim("success", sentence, by_me=False)
             why = f"its call of `{failed[-1].name}` failed"
-            yield Told(claim, "contradicted", why, [failed[-1].id])
+            yield ClaimVerdict(claim, "contradicted", why, [failed[-1].id])
             return
     for call in failed:
         words = _name_words(call.name)
@@ -422,7 +432,7 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[T
                 if named or not (word in _LOOSE or word in WEAK):
                     claim = Claim(f"call of {call.name}"[:80], sentence, by_me=False)
                     why = f"its call of `{call.name}` failed"
-                    yield Told(claim, "contradicted", why, [call.id])
+                    yield ClaimVerdict(claim, "contradicted", why, [call.id])
                     return
 
 
@@ -463,7 +473,7 @@ def _participle(word: str) -> re.Pattern[str]:
 
 def _of_dead_agents(
     trace: Trace, turn: Turn, run: AgentRun, answer: str, renames: Mapping[str, str]
-) -> Iterator[Told]:
+) -> Iterator[ClaimVerdict]:
     """Find agents that died although the answer reports their success."""
     made = index_of(trace).made_by.get(run.id, ())
     sent = [dispatch for dispatch in made if dispatch.kind == "delegate"]
@@ -480,7 +490,7 @@ def _of_dead_agents(
         for sentence in re.split(r"(?<=[.!?])\s+|\n+", answer):
             if _names(sentence, dispatch.to_agent) and _SUCCEEDED.search(sentence):
                 claim = Claim("work of another agent", sentence.strip(), by_me=False)
-                yield Told(claim, "contradicted", ended[0].says, [dispatch.id])
+                yield ClaimVerdict(claim, "contradicted", ended[0].says, [dispatch.id])
                 break
 
 

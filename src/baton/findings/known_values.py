@@ -43,7 +43,7 @@ class Known(NamedTuple):
         )
 
 
-class Told(NamedTuple):
+class CallerText(NamedTuple):
     """A text of a caller with its values, and the values of the result that it does not give.
 
     ``is_call``: it is the arguments of a call. ``is_prompt``: it is for another agent.

@@ -23,7 +23,7 @@ from .changed_values import is_transposed
 from .converted_values import zone_of
 from .derived_values import follows, is_at_rate, is_rest, is_sum
 from .facts import Fact, read
-from .known_values import Known, Told
+from .known_values import CallerText, Known
 from .lazy_patterns import regex
 from .quantities import measure_key
 from .values import (
@@ -52,7 +52,7 @@ _NEW_WORDS_OF_LABEL = 2
 _ROUGHLY = 0.15
 
 
-def misstated(value: Value, told: Told, against: Known) -> Value | None:
+def misstated(value: Value, told: CallerText, against: Known) -> Value | None:
     """Return the value of a result that a value of a caller should equal, but does not.
 
     In calls, only what looks like a slip counts: their other values are the caller's own.
@@ -67,7 +67,7 @@ def misstated(value: Value, told: Told, against: Known) -> Value | None:
     )
 
 
-def _in_same_frame(value: Value, told: Told, against: Known) -> Value | None:
+def _in_same_frame(value: Value, told: CallerText, against: Known) -> Value | None:
     """Return the only value of a result that stands between the same words."""
     alike = [
         v
@@ -90,7 +90,7 @@ def _in_same_frame(value: Value, told: Told, against: Known) -> Value | None:
     return None if follows(value, told.values, against) else other
 
 
-def _slip_or_same_words(value: Value, told: Told, against: Known) -> Value | None:
+def _slip_or_same_words(value: Value, told: CallerText, against: Known) -> Value | None:
     """Return a missing value that differs like a slip, or is in a clause with the same words."""
     clause, result = value.clause, against.result
     alike = _comparable(value, told.missing, against)
@@ -222,7 +222,7 @@ _NEW_WORDS_OF_MOMENT = 1
 _HALF_HOUR = 30
 
 
-def _only_moment(value: Value, told: Told, against: Known) -> Value | None:
+def _only_moment(value: Value, told: CallerText, against: Known) -> Value | None:
     """Return the only time or date of a result, if an answer has one other, similar one instead.
 
     4:50 pm for 16:30, 27 January for 27 February: half of it is the same, and it occurs nowhere.
@@ -264,7 +264,7 @@ _ELSEWHERE = regex(
 )
 
 
-def _labelled_slip(value: Value, told: Told, against: Known) -> Value | None:
+def _labelled_slip(value: Value, told: CallerText, against: Known) -> Value | None:
     """Return the value of a result that differs like a slip, next to the same word.
 
     "A deposit of 30 %" for "deposit 20 %", "p is 0.08" for "p = 0.008", and 278.14 EUR for 287.14
@@ -318,7 +318,7 @@ def _is_labelled_slip(value: Value, other: Value, new: int, against: Known) -> b
 _SWAPPED = 3
 
 
-def with_swapped_digits(value: Value, told: Told, against: Known) -> Value | None:
+def with_swapped_digits(value: Value, told: CallerText, against: Known) -> Value | None:
     """Find a value of the result whose digits, three or more, are in another order: 73,180.
 
     This hardly ever happens by chance, so the words around it do not matter.

@@ -29,7 +29,7 @@ from .finding import (
     changes_something,
     sender_of,
 )
-from .known_values import MOST_VALUES, Known, Told, known_from
+from .known_values import MOST_VALUES, CallerText, Known, known_from
 from .lazy_patterns import regex
 from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
@@ -61,7 +61,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     result = days_in_full(plain_text(trip.result))
     values = list(values_of(result))
     if not values:
-        return NotRecorded(says="the result holds no number, time, date or name")
+        return NotRecorded(says="the result contains no number, time, date or name")
     if len(values) > MOST_VALUES:
         return NotRecorded(says=f"the result holds {len(values)} values: too many to compare")
     before = had_before(trace, turn, dispatch)
@@ -119,7 +119,7 @@ def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Findin
         return []
     charge_work(1 + len(against.others) * len(mine) // 4)
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
-    told = Told(piece.text, mine, missing, not given.is_message, given.is_prompt)
+    told = CallerText(piece.text, mine, missing, not given.is_message, given.is_prompt)
     sets_own = changes_something(_called(piece.text, call))
     found = [
         _finding(dispatch, piece, _unless_converted(fault, told, against))
@@ -210,7 +210,7 @@ class _Fault(NamedTuple):
     """The value that the caller states."""
 
 
-def _fault_of(value: Value, told: Told, against: Known, *, sets_own: bool) -> _Fault | None:
+def _fault_of(value: Value, told: CallerText, against: Known, *, sets_own: bool) -> _Fault | None:
     """Return how a value is against the result, if it is.
 
     ``sets_own``: `set_rent(1845)` sets the caller's own value. It does not report the median of
@@ -254,7 +254,7 @@ _IN_DOUBT = {
 }
 
 
-def _unless_converted(fault: _Fault, told: Told, against: Known) -> _Fault:
+def _unless_converted(fault: _Fault, told: CallerText, against: Known) -> _Fault:
     """Return a fault, marked if the value may be the result's in another zone, currency or unit."""
     if fault.kind != "contradicted":
         return fault

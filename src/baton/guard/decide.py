@@ -463,7 +463,7 @@ def _hit(check: Check, event: Event) -> str | None:
         from baton.evaluators.matching.answers import json_in
 
         held = json_in(Content(text=text))
-        wrong = "it holds no JSON" if held is msgspec.UNSET else check.fits(held)
+        wrong = "it contains no JSON" if held is msgspec.UNSET else check.fits(held)
         return None if wrong is None else f"does not fit the schema ({wrong[:200]})"
     return _finding_of(check, event)
 

@@ -404,7 +404,7 @@ class Store(State):
                     Problem(
                         file=self._file,
                         message=f"has version {version}; this Baton reads version {_VERSION}: name "
-                        "another file, or delete this one, which forgets what requests have had",
+                        "another file, or delete this one, which resets all counters",
                     )
                 )
             database.executescript(_SCHEMA)

@@ -138,7 +138,8 @@ class Optimizer(AgentOptimizer):  # type: ignore[misc]
 
 def _components(texts: Mapping[str, str], agents: Sequence[str]) -> list[str]:
     if not texts:
-        raise InputError("no agent has an instruction that is a text: a function makes it")
+        message = "every instruction is computed by a function; only fixed texts can be improved"
+        raise InputError(message)
     wanted = [f"agent:{name}" for name in agents] or list(texts)[:MOST]
     for name in wanted:
         if name not in texts:

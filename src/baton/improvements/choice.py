@@ -216,8 +216,9 @@ def refuse_unknown_components(wanted: Iterable[str], components: Collection[str]
         if name not in components:
             hint = suggestion(name, components) or "there are none"
             raise InputError(
-                f"there is no component `{name}`; {hint} A text that code makes is none, unless "
-                "it asks for it by `baton.prompts.get`; `baton components` lists them"
+                f"there is no component `{name}`; {hint} Texts built in code cannot be changed, "
+                "unless the code gets them from `baton.prompts.get`; `baton components` lists the "
+                "texts that can be"
             )
 
 

@@ -187,7 +187,7 @@ class Journal:
                     Problem(
                         file=str(folder),
                         message=f"cannot be resumed: {_listed(changed)} changed since "
-                        "it was begun; go back, or begin a new one",
+                        "it started; restore what changed, or start a new one",
                     )
                 )
         except BaseException:

@@ -115,7 +115,7 @@ class Embeddings:
 
         async def once() -> Embedded:
             async with pace.turn(tokens) as turn:
-                self._budget.book(estimate)
+                self._budget.reserve(estimate)
                 cost: float | None = 0.0
                 try:
                     vectors = await client.embed(texts)

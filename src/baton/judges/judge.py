@@ -322,7 +322,7 @@ def _again(response: JudgeResponse) -> JudgeResponse:
     )
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class RehearsalEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """An estimate of judging. ``cached`` are cached verdicts, which cost nothing.
 
     A token is assumed to have four bytes, a verdict 150 tokens. ``cost_usd`` is ``None`` if a model
@@ -386,11 +386,11 @@ class Rehearsal:
     async def __aexit__(self, *_: object) -> None:
         await self._judge.close()
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> RehearsalEstimate:
         """Sum up what was counted; the same question counts once."""
         costs = [cost for _, cost in self._counted.values()]
         known_costs = [cost for cost in costs if cost is not None]
-        return Estimate(
+        return RehearsalEstimate(
             calls=len(self._counted),
             cached=len(self._cached),
             input_tokens=sum(tokens for tokens, _ in self._counted.values()),

@@ -23,7 +23,7 @@ from .verdict import CallError, RawAnswer
 class Budget:
     """Limits of one evaluation; ``None`` is no limit. ``whole`` is a budget that this is part of.
 
-    A request is booked before it is sent, at its estimated cost, and settled when its cost is
+    A request is reserved before it is sent, at its estimated cost, and settled when its cost is
     known: concurrent callers can't exceed the limit of requests, and exceed the cost limit at most
     by the error of the estimates.
     """
@@ -39,31 +39,31 @@ class Budget:
         self.whole = whole
         self.calls = 0
         self.spent = 0.0
-        self._booked = 0.0
+        self._reserved = 0.0
 
     @property
     def counts_cost(self) -> bool:
         """Whether estimates of the cost are needed."""
         return self.max_cost is not None or (self.whole is not None and self.whole.counts_cost)
 
-    def book(self, estimate: float | None) -> None:
-        """Book one request that may cost ``estimate`` USD.
+    def reserve(self, estimate: float | None) -> None:
+        """Reserve one request that may cost ``estimate`` USD.
 
         Raises:
-            JudgeError: of kind ``budget``; nothing is booked then.
+            JudgeError: of kind ``budget``; nothing is reserved then.
         """
         self._check(estimate or 0.0)
         budget: Budget | None = self
         while budget is not None:
             budget.calls += 1
-            budget._booked += estimate or 0.0
+            budget._reserved += estimate or 0.0
             budget = budget.whole
 
     def settle(self, estimate: float | None, cost: float | None) -> None:
-        """Replace the estimate of a booked request by its cost; one without an answer costs 0."""
+        """Replace the estimate of a reserved request by its cost; one without an answer costs 0."""
         budget: Budget | None = self
         while budget is not None:
-            budget._booked -= estimate or 0.0
+            budget._reserved -= estimate or 0.0
             budget.spent += cost or 0.0
             budget = budget.whole
 
@@ -72,7 +72,7 @@ class Budget:
             raise JudgeError(
                 "budget", f"no more than {counted(self.max_calls, 'request')} may be sent to judges"
             )
-        committed = self.spent + self._booked
+        committed = self.spent + self._reserved
         if self.max_cost is not None and committed + estimate > self.max_cost:
             message = f"${committed:.4g} of ${self.max_cost:.4g} are spent or being spent"
             raise JudgeError("budget", f"{message}, and a request costs about ${estimate:.2g}")
@@ -349,7 +349,7 @@ class Network:
         async def once() -> RawAnswer:
             await client.open()
             async with pace.turn(prompt.tokens + USUAL_OUTPUT) as turn:
-                budget.book(estimate)
+                budget.reserve(estimate)
                 bill.requests += 1
                 cost: float | None = 0.0
                 start = now()

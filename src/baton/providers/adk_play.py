@@ -207,7 +207,7 @@ class _Conversation:
             turn = (await self._read([exchange])).turns[-1]
             trouble = turn.error
         if trouble is None and not any(event.author for event in answer.wire.events):
-            trouble = "the answer holds no event of an agent"
+            trouble = "the answer contains no event of an agent"
             exchange = exchange._replace(answer=answer._replace(trouble=trouble))
         self._exchanges.append(exchange)
         if turn is None or trouble is not None:

@@ -189,7 +189,7 @@ def _of_task(answer: dict[str, Any], id_: str) -> Stated:
     except NOT_JSON as error:
         raise ProviderError(f"the function returned a value that is not JSON: {error}") from None
     except msgspec.ValidationError as error:
-        raise ProviderError(f"the function returned a dict with faults: {error}") from None
+        raise ProviderError(f"the function returned an invalid dict: {error}") from None
     if isinstance(wire.trajectory, Session):
         read = SessionTurns(wire.trajectory)
         if len(read.turns) != 1:
@@ -273,7 +273,7 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
     if said.structured is not msgspec.UNSET and said.structured is not None:
         if turn.output is not None and turn.output.data is not None:
             raise ProviderError(
-                "the function returned a dict with faults: `output` is not a text, and "
+                "the function returned an invalid dict: `output` is not a text, and "
                 "`structured` also states the structured output: leave one of them out"
             )
         turn.output = turn.output or Content()
@@ -351,7 +351,7 @@ def _read(answer: Any) -> StatedTurn:
     except msgspec.ValidationError:
         faults = explain(answer, StatedTurn)
         problems = "; ".join(f"{path_text(fault.path)}: {fault.message}" for fault in faults)
-        raise ProviderError(f"the function returned a dict with faults: {problems}") from None
+        raise ProviderError(f"the function returned an invalid dict: {problems}") from None
 
 
 def _usage(said: StatedTurn) -> Usage | None:
@@ -359,7 +359,7 @@ def _usage(said: StatedTurn) -> Usage | None:
         return None
     usage = said.usage
     for problem in usage_problems(usage):
-        raise ProviderError(f"the function returned a dict with faults: {problem}")
+        raise ProviderError(f"the function returned an invalid dict: {problem}")
     if usage.cost_usd is None or usage.cost_from is not None:
         return usage
     return msgspec.structs.replace(usage, cost_from="source")

@@ -219,7 +219,7 @@ async def stood_in(case: Case, play: Play, playing: Awaitable[Trace]) -> Trace:
     return seen
 
 
-Talk = Callable[[Trace], Awaitable[ExpectedTurn | None]]
+NextMessage = Callable[[Trace], Awaitable[ExpectedTurn | None]]
 """Receives the record of a conversation after a turn; returns the next message, if any."""
 Watch = Callable[[Callable[[], Trace]], None]
 """Called when a running turn has more data, with a function that makes the record."""
@@ -228,13 +228,13 @@ _LOOK = 0.4
 
 
 class Hooks:
-    """The user's functions around a case, and the simulated user, if any.
+    """The user's functions around a case.
 
-    ``talk`` is called after each turn. With it, a case can begin with only its first message.
-    ``watch`` is called while a turn is played.
+    ``next_message`` is called after each turn, to ask the user of a chat. With it, a case can begin
+    with only its first message. ``watch`` is called while a turn is played.
     """
 
-    talk: Talk | None = None
+    next_message: NextMessage | None = None
     watch: Watch | None = None
 
     def __init__(self, options: HookOptions | None, folder: Path) -> None:
@@ -262,12 +262,12 @@ class Hooks:
             await _run("after_turn", self._after_turn, case, turn)
 
     async def next_turn(self, case: Case, seen: Callable[[], Trace]) -> None:
-        """Get the next message of the simulated user and add it as the last turn of the case.
+        """Ask for the next message, if there is a chat, and add it as the last turn of the case.
 
         Providers call this after each turn, and iterate over the turns that the case then has.
         """
-        if self.talk is not None:
-            reply = await self.talk(seen())
+        if self.next_message is not None:
+            reply = await self.next_message(seen())
             if reply is not None:
                 case.turns.append(reply)
 

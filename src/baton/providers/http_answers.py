@@ -65,7 +65,7 @@ def read_body(body: Body, stream: Stream, blank: Masker) -> Document:
             return Document(events, trouble)
     if body.cut is None and not events:
         what = f"it is {what_it_is(body, blank)}" if data.strip() else "it is empty"
-        return Document(msgspec.UNSET, f"the answer holds no event ({stream}): {what}")
+        return Document(msgspec.UNSET, f"the answer contains no event ({stream}): {what}")
     return Document(events, body.cut)
 
 

@@ -46,7 +46,7 @@ from .claude_play import without_stubs
 from .frameworks.base import classes_of
 from .frameworks.program import Program, asked_of, is_framework_object, is_of_adk
 from .functions import NO_SESSION, NOT_JSON, as_json, worded
-from .instrument.wire import Setup, Told, Workers
+from .instrument.wire import Setup, TextsAndTools, Workers
 from .prompts import Prompts
 from .recorder import RecordedTurn, record_turn
 
@@ -145,10 +145,10 @@ class Python(ConfiguredProvider[PythonOptions]):
         """Return the names of tools in definitions and in the program."""
         return {*await super().tools(), *(await self._changeable()).tools}
 
-    async def _changeable(self) -> Told:
+    async def _changeable(self) -> TextsAndTools:
         if self._driver is not None:
             return await self._driver.tell()
-        return Told(self._program.components(), sorted(self._program.tools()))
+        return TextsAndTools(self._program.components(), sorted(self._program.tools()))
 
     def lacks(self, need: Need) -> str | None:
         """Return why cases with a need cannot be played; a function of cases handles any need."""
@@ -348,7 +348,7 @@ class Driver(Protocol):
     async def close(self) -> None:
         """End everything that was started."""
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Return which texts can be changed; raises ProviderError."""
 
     async def play(self, case: Case) -> Trace:
@@ -380,10 +380,10 @@ class _OfAdk:
         if self._is_open:
             await self._provider.__aexit__(None, None, None)
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         await self.prepare()
         texts, tools = await self._provider.components(), await self._provider.tools()
-        return Told(texts, sorted(tools))
+        return TextsAndTools(texts, sorted(tools))
 
     async def play(self, case: Case) -> Trace:
         await self.prepare()

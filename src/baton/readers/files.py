@@ -97,7 +97,7 @@ _SPELT_SIGNS: list[tuple[frozenset[str], Kind]] = [
 
 
 def kind_of(keys: Collection[str]) -> Kind | None:
-    """Return the type of an object with these keys; ``None`` if it holds no trace."""
+    """Return the type of an object with these keys; ``None`` if it contains no trace."""
     names = {snake(key) for key in keys}
     found = next((kind for signs, kind in _SIGNS if signs <= names), None)
     if found is None:
@@ -460,7 +460,7 @@ def _kind(document: Document) -> Kind:
     keys = document.shallow()
     found = kind_of(keys) if isinstance(keys, dict) else None
     if found is None:
-        raise InputError(document.problem("this line holds no trace", document.first_line))
+        raise InputError(document.problem("this line contains no trace", document.first_line))
     return found
 
 

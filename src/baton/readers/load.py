@@ -28,7 +28,7 @@ _SUFFIXES = {
     ".pb", ".binpb", ".otlp", ".gz", ".zst",
 }  # fmt: skip
 NOT_A_TRACE = (
-    "holds no trace. Baton reads answers of /run_sse and /run, sessions, eval sets and result "
+    "contains no trace. Baton reads answers of /run_sse and /run, sessions, eval sets and result "
     "files of ADK, OpenTelemetry traces (OTLP, Jaeger, Tempo), traces of MLflow, sessions and "
     "streams of Claude, sessions, reports and results of Strands, judge-llm's results, and its own "
     "records"
@@ -128,7 +128,7 @@ def _read_units(
                 message = EMPTY if _is_empty(unit.file) else _why_no_trace(unit.file)
                 raise InputError(Problem(file=str(unit.file), message=message))
             if not found:
-                on_note(f"{unit.file}: holds no trace")
+                on_note(f"{unit.file}: contains no trace")
         except InputError as error:
             on_problem(without_secrets(error))
 

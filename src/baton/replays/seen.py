@@ -1,4 +1,4 @@
-"""What a play of a moment shows for its form, and how it differs from another play."""
+"""The outcome of one replay, and how it differs from another."""
 
 from __future__ import annotations
 

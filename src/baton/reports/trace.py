@@ -277,7 +277,7 @@ _STEPS = 8
 _SHORT, _FULL = 300, 20_000
 
 
-def print_sheet(
+def print_dispatch_page(
     trace: Trace, turn: Turn, dispatch: Dispatch, out: IO[str], *, full: bool = False
 ) -> None:
     """Print a dispatch: sender, receiver, prompt, result, and what the caller did next.

@@ -382,7 +382,7 @@ class Access:
     def _in_project(self, caller: Caller, wanted: str | None) -> Caller:
         # A key of one project must not reveal which other projects exist.
         if wanted is not None and self._number(wanted) != caller.project:
-            message = f"this key is not of project `{wanted}`"
+            message = f"this key does not belong to project `{wanted}`"
             raise Denied(403, message, "use a key of that project")
         return caller
 

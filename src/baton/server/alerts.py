@@ -233,18 +233,18 @@ def _faults_of_issues(addresses: Addresses) -> Iterator[tuple[Place, str]]:
             yield ("to", at), f"`alerts.{channel}` has no address: add one"
     texts: list[tuple[Place, str]] = []
 
-    def gather(place: Place, value: object) -> None:
+    def collect_texts(place: Place, value: object) -> None:
         if isinstance(value, str):
             texts.append((place, value))
         elif isinstance(value, Mapping):
             for name, each in value.items():
-                gather((*place, name), each)
+                collect_texts((*place, name), each)
         elif isinstance(value, list):
             for number, each in enumerate(value):
-                gather((*place, number), each)
+                collect_texts((*place, number), each)
 
     for name in ("title", "text", "webhook"):
-        gather((name,), getattr(issues, name))
+        collect_texts((name,), getattr(issues, name))
     for place, message in texts:
         for name in PLACEHOLDER.findall(message):
             if name not in ISSUE_FIELDS:

@@ -21,7 +21,7 @@ from baton.feed import progress as feed
 from baton.feed.fixes import texts_in
 from baton.feed.investigate import MEMBERS, STEPS, investigate
 from baton.feed.issues import Mark, Member
-from baton.feed.lookup import Shelf
+from baton.feed.lookup import InvestigationData
 from baton.feed.promote import Run, input_of, marks_by_cases
 from baton.judges.client import LlmClient
 from baton.judges.network import Connect
@@ -188,7 +188,7 @@ def _investigate(
             f"the budget of `trials:` is used up (${budget.cost_usd:g} per {budget.per}): try "
             f"again in the next {budget.per}, or state more in server.yaml"
         )
-    shelf = _shelf(store, settings, taken)
+    data = _data(store, settings, taken)
     judge = judge_within(judge_settings, left, cache, connect)
     short_settings = settings.judge_settings.get(settings.condense or "")
     cheaper = None
@@ -197,7 +197,7 @@ def _investigate(
 
     async def ask() -> feed.Investigation:
         async with judge, cheaper or nullcontext():
-            return await investigate(shelf, judge, condense=cheaper, steps=STEPS)
+            return await investigate(data, judge, condense=cheaper, steps=STEPS)
 
     try:
         outcome = run_anywhere(ask())
@@ -243,7 +243,7 @@ def vectors_within(
             spend(store, project, BUDGET, budget, embeddings.spent, now)
 
 
-def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
+def _data(store: Store, settings: Settings, taken: _Taken) -> InvestigationData:
     """Gather the material: members with different texts, and passing twins."""
     record = one_issue(store, taken.project, taken.key)
     one = record.issue
@@ -274,7 +274,7 @@ def _shelf(store: Store, settings: Settings, taken: _Taken) -> Shelf:
     names = {number: name for name, number in store.projects().items()}
     texts |= texts_in(settings.definitions_of(names[taken.project]))
     earlier = _earlier(store, taken)
-    return Shelf(one, members, twins, dict(sorted(texts.items())), earlier)
+    return InvestigationData(one, members, twins, dict(sorted(texts.items())), earlier)
 
 
 def _earlier(store: Store, taken: _Taken) -> list[feed.Progress]:

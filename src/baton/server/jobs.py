@@ -123,13 +123,13 @@ class EvaluationRequest(msgspec.Struct, kw_only=True, forbid_unknown_fields=True
             if not self.dataset and not self.datasets:
                 raise InputError(Problem(path="dataset", message="an agent needs cases to play"))
         if self.datasets and (self.dataset or self.agent is None):
-            message = "goes with `agent`, and not with cases that are sent"
+            message = "can only be used with `agent`, not with cases that are sent"
             raise InputError(Problem(path="datasets", message=message))
         for name in self.datasets:
             _dataset(settings, name)
         if self.criteria is not None:
             if not self.dataset:
-                message = "goes with cases that are sent in `dataset`"
+                message = "can only be used with cases that are sent in `dataset`"
                 raise InputError(Problem(path="criteria", message=message))
             sent_criteria(self.criteria.name, self.criteria.content.encode())
         if self.judge is not None and self.judge not in settings.judges:
@@ -612,7 +612,7 @@ def _some(files: list[Path], wanted: list[str]) -> DatasetLike:
     cases = load_dataset(files)
     places = [place for place, case_id in enumerate(cases.ids) if case_id in set(wanted)]
     if not places:
-        raise InputError(Problem(path="cases", message="none of the chosen cases is there"))
+        raise InputError(Problem(path="cases", message="none of the chosen cases exists"))
     if len(files) == 1 and not any("," in case_id for case_id in wanted):
         return [f"{files[0]}:{','.join(cases.ids[place] for place in places)}"]
     return cases.subset(places)

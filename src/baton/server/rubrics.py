@@ -164,12 +164,8 @@ class ChangedMeanwhileError(InputError):
 
     def __init__(self, there: RubricText) -> None:
         self.there = there
-        super().__init__(
-            Problem(
-                file=there.file,
-                message="was changed meanwhile: look at the other text, and save again over it",
-            )
-        )
+        message = "someone else changed it: check their text, then save again to overwrite it"
+        super().__init__(Problem(file=there.file, message=message))
 
 
 def digest_of(text: str) -> str:

@@ -64,7 +64,7 @@ class Upload:
             records.append(record)
         messages = [self._named(str(problem)) for problem in problems]
         if not records and not messages:
-            messages.append("holds no trace")
+            messages.append("contains no trace")
         return records, ON.text("; ".join(messages))[:2000] or None
 
     def _named(self, text: str) -> str:

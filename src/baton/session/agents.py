@@ -165,7 +165,7 @@ def served(place: Path) -> Served:
         specs = {each.name: agent_spec(str(each)) for each in below if _is_agent(each)}
         agents: dict[str, AgentLike] = {name: spec for name, spec in specs.items() if spec}
         if not agents:
-            message = "holds no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
+            message = "contains no agents: a folder of an ADK agent has agent.py or root_agent.yaml"
             raise InputError(Problem(file=str(place), message=message))
         return Served(agents, [str(folder)])
     config = config_of(place, own_code=False)
@@ -267,7 +267,8 @@ def variants_of(config: Config | None, wanted: str | None) -> list[int]:
     """
     if config is None:
         if wanted is not None:
-            raise InputError(f"{option('variant')} goes with a config that has several `providers`")
+            message = "can only be used with a config that has several `providers`"
+            raise InputError(f"{option('variant')} {message}")
         return [0]
     names = variant_names(config)
     if not names:

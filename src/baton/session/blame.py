@@ -89,7 +89,7 @@ def find_blame(
     if votes < 1:
         raise InputError("`votes` is at least 1")
     if replay_by is None and texts:
-        raise InputError(f"{option('with')} goes with {option('replay')}")
+        raise InputError(f"{option('with')} can only be used with {option('replay')}")
     note = options.get("note", log_note)
     runs: list[_Run] = []
     known: list[str] = []

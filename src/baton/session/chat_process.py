@@ -65,7 +65,7 @@ async def _talk(begin: Begin, incoming: BinaryIO, tell: Tell) -> None:
     asked = False
     watched: list[Callable[[], Trace]] = []
 
-    async def talk(trace: Trace) -> ExpectedTurn | None:
+    async def next_message(trace: Trace) -> ExpectedTurn | None:
         nonlocal asked
         asked = True
         watched.clear()
@@ -76,7 +76,7 @@ async def _talk(begin: Begin, incoming: BinaryIO, tell: Tell) -> None:
         message = await heard.get()
         return None if message is None else _turn(message)
 
-    provider.hooks.talk = talk
+    provider.hooks.next_message = next_message
     provider.hooks.watch = watched.append
     following = asyncio.create_task(_follow(watched, tell))
     messages = list(begin.messages)

@@ -340,7 +340,7 @@ class DatasetFolders:
         path = self._listed()[name]
         data = _bytes(path)
         if sha256(data).hexdigest() != hash_:
-            raise ChangedMeanwhile(f"{name} was changed meanwhile: load it again, then repeat this")
+            raise ChangedMeanwhile(f"someone else changed {name}: load it again, then repeat this")
         return path, data
 
 
@@ -645,7 +645,7 @@ def _position(cases: list[Any], case_id: str, hash_: str) -> int:
         if _id_of(case) == case_id:
             if _hash_of(case) != hash_:
                 raise ChangedMeanwhile(
-                    f"the case `{case_id}` was changed meanwhile: look at what it says now first"
+                    f"someone else changed the case `{case_id}`: check what it says now first"
                 )
             return at
     raise KeyError(case_id)

@@ -61,7 +61,7 @@ def _kind_with(keys: set[str]) -> Kind:
 
 SWAPPED = "is a {}, not a {}: baton score RECORDING --dataset DATASET"
 IS_A_RECORDING = "is a recording, not a config: baton score RECORDING"
-IS_A_DATASET = "is a dataset: it says what should happen, and holds no recorded trace"
+IS_A_DATASET = "is a dataset: it says what should happen, and contains no recorded trace"
 
 
 def given_as(files: Iterable[Path], kind: Kind, message: str) -> list[Problem]:
@@ -177,7 +177,7 @@ def cases_in(file: Path) -> Literal["only", "also"] | None:
     only the first line is decoded.
     """
     if file.is_dir():
-        # The first file that holds no cases ends it: most folders are of recordings.
+        # The first file that contains no cases ends it: most folders are of recordings.
         held = (cases_in(each) for each in sorted(file.rglob("*")) if each.suffix in _SUFFIXES)
         first = next(held, None)
         return "only" if first == "only" and all(kind == "only" for kind in held) else None

@@ -63,7 +63,7 @@ class SettingsChange(NamedTuple):
             InputError: the file has changed since it was read.
         """
         if _text_of(self.file) != self.before:
-            raise InputError(f"{self.file} has changed meanwhile: nothing was written")
+            raise InputError(f"another program changed {self.file}: nothing was written")
         copy: Path | None = None
         self.file.parent.mkdir(parents=True, exist_ok=True)
         if self.before is not None:

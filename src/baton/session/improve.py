@@ -289,7 +289,7 @@ def _prepared(
     parts = (ScoreOptions, EvaluateOptions, ImproveOptions)
     refuse_unknown("`baton.improve`", options, [n for part in parts for n in part.__annotations__])
     if options.get("texts"):
-        raise InputError("`texts` has no place here: texts are changed by the improvement")
+        raise InputError("`texts` cannot be used here: texts are changed by the improvement")
     strategy = strategy_named(options.get("strategy", "gepa"))
     max_cost = options.get("max_cost")
     ready = ready_moments(

@@ -26,7 +26,7 @@ from baton.feed.fixes import (
 )
 from baton.feed.investigate import MEMBERS, STEPS, investigate
 from baton.feed.issues import Issue, id_of
-from baton.feed.lookup import Shelf
+from baton.feed.lookup import InvestigationData
 from baton.feed.progress import Fix, Progress, Promotion
 from baton.feed.promote import (
     MOST,
@@ -160,13 +160,13 @@ def investigate_issue(
         scored = msgspec.structs.replace(flags, rehearsal=False, cache_only=True)
         scoring = {**options, "judge": scored}
     work = _begin(key, sources, evaluators, place, scoring)
-    shelf = _shelf(work, agent)
-    return run_anywhere(_investigated(work, shelf, flags, condense, steps, place, options))
+    data = _data(work, agent)
+    return run_anywhere(_investigated(work, data, flags, condense, steps, place, options))
 
 
 async def _investigated(
     work: _Work,
-    shelf: Shelf,
+    data: InvestigationData,
     flags: JudgeFlags,
     condense: str | None,
     steps: int,
@@ -179,7 +179,7 @@ async def _investigated(
         cheaper = judge.with_options({"model": condense}) if condense is not None else None
         if flags.rehearsal:
             rehearsal = Rehearsal(judge)
-            await investigate(shelf, rehearsal, steps=steps)
+            await investigate(data, rehearsal, steps=steps)
             counts = rehearsal.estimate()
             return JudgingEstimate(
                 model=judge.model,
@@ -190,7 +190,7 @@ async def _investigated(
                 cost_usd=counts.cost_usd,
                 basis=f"at most {steps} steps, without what they read",
             )
-        outcome = await investigate(shelf, judge, condense=cheaper, steps=steps)
+        outcome = await investigate(data, judge, condense=cheaper, steps=steps)
     fix = outcome.fix if outcome.fix is not None else work.progress.fix
     progress = msgspec.structs.replace(work.progress, investigation=outcome, fix=fix)
     ProgressFolder(place.progress).write(progress)
@@ -209,7 +209,7 @@ def _judge_of(flags: JudgeFlags, options: ScoreOptions) -> LlmJudge:
     return make_judge_of(judging, flags, config.plan if config is not None else make_plan(None))
 
 
-def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
+def _data(work: _Work, agent: PathLike | None) -> InvestigationData:
     """Collect the traces to investigate: members with different contents, and passing twins."""
     wanted = {member.id for member in work.issue.members}
     by_says: defaultdict[str, list[tuple[str, Trace]]] = defaultdict(list)
@@ -240,7 +240,7 @@ def _shelf(work: _Work, agent: PathLike | None) -> Shelf:
         texts |= {each.name: each.text for each in list_components(agent)}
     earlier = [each for each in work.found.kept.values() if each.investigation is not None]
     others = [each for each in earlier if each.issue.key != work.issue.key]
-    return Shelf(work.issue, members, twins, dict(sorted(texts.items())), others)
+    return InvestigationData(work.issue, members, twins, dict(sorted(texts.items())), others)
 
 
 Traced = Callable[[], Iterable[tuple[CaseResult, Trace]]]

@@ -122,7 +122,7 @@ def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) 
         listed = ", ".join(made_of[:3]) + (", ..." if len(made_of) > 3 else "")
         if recordings.refused is not None:
             message = (
-                f"holds no traces: it was made from {listed}, which is not opened, "
+                f"contains no traces: it was made from {listed}, which is not opened, "
                 "as this folder was created elsewhere or moved; if you trust them, name these "
                 "recordings in place of the folder"
             )

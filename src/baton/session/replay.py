@@ -305,7 +305,8 @@ def _chosen(
             dataset = Dataset(cases)
         return _Chosen(in_form(dataset, form), {}, dataset.name)
     if expect and not dispatches:
-        raise InputError(f"{option('expect')} goes with {option('dispatch')}, which names one")
+        message = f"can only be used with {option('dispatch')}, which names one"
+        raise InputError(f"{option('expect')} {message}")
     traces += _read(recordings, agent, options)
     name = Path(recordings[0]).stem.partition(".")[0] if recordings else traces[0].id
     if form == "conversation":

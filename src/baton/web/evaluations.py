@@ -165,7 +165,7 @@ def _opened(visit: Visit, number: int) -> Opened:
         folder = jobs.folder_of(visit.state.store, visit.caller.project, number)
     except KeyError:
         said = f"evaluation {number} has no results here"
-        advice = "it has not begun yet, or its folder was removed"
+        advice = "it has not started yet, or its folder was removed"
         raise Denied(404, said, advice) from None
     return open_evaluation(folder)
 

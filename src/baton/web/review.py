@@ -358,7 +358,7 @@ def _item(visit: Visit) -> View:
         "by": by,
         "trace": trace,
         "dispatch": dispatch,
-        "sheet": sheet_of(trace, dispatch),
+        "dispatch_page": dispatch_page(trace, dispatch),
         "number": number,
         "choices": choices_of(evaluator),
         "bounds": terms.bounds,
@@ -396,7 +396,7 @@ def _last(
 
 
 class Line(NamedTuple):
-    """A step as the sheet shows it: what it is, a headline, and a text below it."""
+    """A step as the page shows it: what it is, a headline, and a text below it."""
 
     kind: str
     head: str
@@ -406,7 +406,7 @@ class Line(NamedTuple):
     agent: str | None = None
 
 
-class Sheet(NamedTuple):
+class DispatchPage(NamedTuple):
     """A dispatch from the user's message to what the caller did with the result."""
 
     user: str | None
@@ -421,7 +421,7 @@ class Sheet(NamedTuple):
     unknown: list[str]
 
 
-def sheet_of(trace: Trace, dispatch: Dispatch) -> Sheet:
+def dispatch_page(trace: Trace, dispatch: Dispatch) -> DispatchPage:
     """Gather what a person needs to judge a dispatch, as `baton label` shows it."""
     made = {one.id: one for turn in trace.turns for one in turn.dispatches}
     turn = next(each for each in trace.turns if any(d is dispatch for d in each.dispatches))
@@ -435,7 +435,7 @@ def sheet_of(trace: Trace, dispatch: Dispatch) -> Sheet:
         for name, words in (("prompt", "what was asked"), ("result", "what came back"))
         if not known(trace, dispatch, name)
     ]
-    return Sheet(
+    return DispatchPage(
         user=_text(turn.input),
         before=_lines(view.before, made),
         prompt=prompt,

@@ -79,9 +79,9 @@ def test_a_silent_stream_is_an_error_with_what_was_seen(endpoint: Endpoint) -> N
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b'{"detail": "no"}', 'the answer holds no event (sse): it is “{"detail": "no"}”'),
-        (b"", "the answer holds no event (sse): it is empty"),
-        (b"data: [DONE]\n\n", "the answer holds no event (sse)"),
+        (b'{"detail": "no"}', 'the answer contains no event (sse): it is “{"detail": "no"}”'),
+        (b"", "the answer contains no event (sse): it is empty"),
+        (b"data: [DONE]\n\n", "the answer contains no event (sse)"),
         (b"<html>", "an HTML page"),
     ],
 )

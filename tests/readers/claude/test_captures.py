@@ -218,7 +218,7 @@ def test_a_folder_with_all_recordings_of_a_session_holds_one_trace(
     assert trace.usage is not None
     assert trace.usage.cost_usd is not None
     assert integrity_problems(trace) == []
-    assert notes == [f"{folder / 'truth.json'}: holds no trace"]
+    assert notes == [f"{folder / 'truth.json'}: contains no trace"]
 
 
 @pytest.mark.parametrize("capture", EXPORTED, ids=lambda path: path.name, indirect=True)

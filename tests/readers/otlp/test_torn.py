@@ -65,5 +65,5 @@ def test_spans_around_an_agent_may_be_another_programs(tmp_path: Path) -> None:
 def test_a_file_of_metrics_alone_holds_no_spans(tmp_path: Path) -> None:
     file = tmp_path / "metrics.json"
     file.write_text('{"resourceMetrics": [{"resource": {}}]}')
-    with pytest.raises(InputError, match="holds no spans"):
+    with pytest.raises(InputError, match="contains no spans"):
         load_traces(file)

@@ -269,7 +269,9 @@ def test_parents_in_a_circle_end_somewhere(tmp_path: Path) -> None:
 
 
 def test_a_session_without_spans_is_an_error_that_says_why(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"run\.json:1: the session holds no spans: .*session\.id"):
+    with pytest.raises(
+        InputError, match=r"run\.json:1: the session contains no spans: .*session\.id"
+    ):
         read(tmp_path, {"traces": [], "session_id": "s1"})
 
 

@@ -207,7 +207,7 @@ def test_every_job_is_json_and_holds_no_trace(
     ("arguments", "message"),
     [
         (["--backend", "rey"], "--backend: unknown backend `rey`; did you mean `ray`?"),
-        (["--workers", "2"], "--workers goes with --backend (local, ray)"),
+        (["--workers", "2"], "--workers can only be used with --backend (local, ray)"),
         (["--backend", "local", "--workers", "0"], "--workers: "),
         (["--backend", "nowhere:make"], "no module `nowhere`"),
         (["--backend", "local", "--dry-run"], "--dry-run reads the traces on this machine"),

@@ -300,7 +300,7 @@ def _spec(name: str, criterion: Any, custom: Mapping[str, str], folder: Path) ->
         config["threshold"] = _threshold(criterion)
         return EvaluatorSpec(type=_CUSTOM_TYPE, name=name, config=config)
     if name in _COUNTED:
-        raise InputError(f"`{name}` has no threshold, and is in every report: remove it")
+        raise InputError(f"`{name}` needs no entry: it is reported anyway")
     if name not in _OPTIONS and name not in ADK_JUDGED:
         raise InputError(f"unknown metric; {suggestion(name, [*_OPTIONS, *sorted(ADK_JUDGED)])}")
     if not isinstance(criterion, dict):

@@ -112,7 +112,7 @@ def _patch_tools(executor: Any) -> None:
     @functools.wraps(run_tool)
     async def asking(ctx: Any, *args: Any, **named: Any) -> AsyncIterator[Any]:
         play = _play()
-        if play is None or ctx.tool is None or _is_plumbing(ctx.tool):
+        if play is None or ctx.tool is None or _is_structured_output_tool(ctx.tool):
             async with aclosing(run_tool(ctx, *args, **named)) as events:
                 async for event in events:
                     yield event
@@ -160,7 +160,7 @@ async def _answered(
         put(before)
 
 
-def _is_plumbing(tool: Any) -> bool:
+def _is_structured_output_tool(tool: Any) -> bool:
     """Return whether Strands itself uses a tool for structured output: it runs no program code."""
     return type(tool).__module__.startswith("strands.tools.structured_output")
 

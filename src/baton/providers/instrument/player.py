@@ -40,7 +40,7 @@ from baton.providers.frameworks.program import Program
 from baton.providers.functions import NO_SESSION, worded
 from baton.providers.instrument.collector import Collected, Play, tracing
 from baton.providers.instrument.instrumentors import activate, switch_on_built_in
-from baton.providers.instrument.wire import Setup, Told
+from baton.providers.instrument.wire import Setup, TextsAndTools
 from baton.providers.prompts import Prompts
 from baton.readers import Catalog
 from baton.readers.otlp.reader import read_spans
@@ -244,9 +244,9 @@ class Player:
         # Listen to providers that were created while the program was loaded.
         self.tracing.install()
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Return which texts may be changed."""
-        return Told(self.program.components(), sorted(self.program.tools()))
+        return TextsAndTools(self.program.components(), sorted(self.program.tools()))
 
     def start(self, case: Case) -> CaseInPlay:
         """Start a case; raises ProviderError when it cannot be played."""
@@ -416,7 +416,7 @@ class Inline:
     async def close(self) -> None:
         """Do nothing: what the program set up stays."""
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Return which texts may be changed."""
         return await self._player.tell()
 

@@ -38,7 +38,7 @@ from .wire import (
     Refused,
     Setup,
     Tell,
-    Told,
+    TextsAndTools,
     TooLong,
     receive,
     send,
@@ -159,10 +159,10 @@ class Worker:
             return answer
         raise WorkerEnded(f"{self._how_it_ended()} while it played the case")
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Ask which texts may be changed; raises WorkerEnded."""
         answer = await self._answer_to(Tell())
-        if isinstance(answer, Told):
+        if isinstance(answer, TextsAndTools):
             return answer
         raise WorkerEnded(f"{self._how_it_ended()} while it was asked for its texts")
 
@@ -320,7 +320,7 @@ class Pool:
         with suppress(ProviderError):  # it is reported when the case is played
             self._kept.append(await self._take())
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Ask a process which texts of the program may be changed; raises ProviderError."""
         worker = await self._take()
         try:

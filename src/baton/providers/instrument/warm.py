@@ -4,7 +4,7 @@ A worker is a fresh interpreter that imports Baton, the libraries of the program
 0.3 to 3 s of work. `baton improve` plays one program hundreds of times with changing texts, within
 :func:`warm_workers`. Then
 
-- a nursery process imports Baton and the libraries that the program imported before, never a module
+- a fork server imports Baton and the libraries that the program imported before, never a module
   of the program itself, and each worker is a fork of it. So a worker starts like a fresh process,
   and nothing that a program stores (a cache, a counter, a connection) gets from one text to
   another;
@@ -107,12 +107,12 @@ _TOLD = msgspec.msgpack.Decoder(_Forked | _Exited)
 
 
 class Forked:
-    """A forked worker. It is a child of the nursery, which alone may kill it by its id."""
+    """A forked worker. It is a child of the fork server, which alone may kill it by its id."""
 
     def __init__(
-        self, nursery: Nursery, pid: int, pipes: tuple[IO[bytes], IO[bytes], IO[bytes]]
+        self, server: ForkServer, pid: int, pipes: tuple[IO[bytes], IO[bytes], IO[bytes]]
     ) -> None:
-        self._nursery, self._pid, self._pipes = nursery, pid, pipes
+        self._server, self._pid, self._pipes = server, pid, pipes
         self._code: int | None = None
         self._ended = threading.Event()
 
@@ -138,11 +138,11 @@ class Forked:
     def kill(self) -> None:
         """Kill it with everything that it started."""
         if not self._ended.is_set():
-            self._nursery.kill(self._pid)
+            self._server.kill(self._pid)
             self._ended.wait()
 
 
-class Nursery:
+class ForkServer:
     """A handle to the process that forks workers."""
 
     def __init__(self, modules: Sequence[str]) -> None:
@@ -165,7 +165,9 @@ class Nursery:
         self._codes: dict[int, int] = {}
         self._noting = threading.Lock()
         self._is_over = self._is_ending = False
-        self._listening = threading.Thread(target=self._listen, name="baton-nursery", daemon=True)
+        self._listening = threading.Thread(
+            target=self._listen, name="baton fork server", daemon=True
+        )
         self._listening.start()
         for at in range(0, len(modules), _NAMES):
             self._send(_Preload(list(modules[at : at + _NAMES])))
@@ -190,7 +192,7 @@ class Nursery:
         if answer is None or answer.pid is None:
             for number in (to_worker, from_worker, heard):
                 os.close(number)
-            why = answer.why if answer is not None else "the nursery has ended"
+            why = answer.why if answer is not None else "the fork server has ended"
             logging.getLogger(__name__).debug("workers are started, not forked: %s", why)
             return None
         pipes = (os.fdopen(to_worker, "wb"), os.fdopen(from_worker, "rb"), os.fdopen(heard, "rb"))
@@ -256,7 +258,7 @@ class Warm:
     """Forks workers, and keeps those that a pool no longer needs."""
 
     def __init__(self) -> None:
-        self._nursery: Nursery | None = None
+        self._server: ForkServer | None = None
         # Forking without exec is only safe if the system's libraries support it.
         self._cannot = sys.platform != "linux"
         self._kept: OrderedDict[bytes, list[Worker]] = OrderedDict()
@@ -265,22 +267,22 @@ class Warm:
     @property
     def wants_modules(self) -> bool:
         """Whether the next worker has to report what it imported."""
-        return self._nursery is None and not self._cannot
+        return self._server is None and not self._cannot
 
     def learn(self, modules: Sequence[str]) -> None:
-        """Start the nursery with the modules that a worker imported."""
+        """Start the fork server with the modules that a worker imported."""
         with self._lock:
             if self.wants_modules:
                 try:
-                    self._nursery = Nursery(modules)
+                    self._server = ForkServer(modules)
                 except OSError:
                     self._cannot = True
 
     def fork(self) -> Forked | None:
         """Fork a worker; ``None`` if it has to be started instead. Blocks."""
-        if self._nursery is None or self._cannot:
+        if self._server is None or self._cannot:
             return None
-        made = self._nursery.fork()
+        made = self._server.fork()
         self._cannot = made is None
         return made
 
@@ -301,17 +303,17 @@ class Warm:
             return gone
 
     async def close(self) -> None:
-        """End the nursery and all workers."""
+        """End the fork server and all workers."""
         from baton.providers.functions import call
 
         with self._lock:
             kept = [worker for own in self._kept.values() for worker in own]
             self._kept.clear()
-            nursery, self._nursery, self._cannot = self._nursery, None, True
+            server, self._server, self._cannot = self._server, None, True
         for worker in kept:  # they are idle
             await call(worker.kill)
-        if nursery is not None:
-            await call(nursery.end)
+        if server is not None:
+            await call(server.end)
 
 
 _WARM: ContextVar[Warm | None] = ContextVar("baton_warm_workers", default=None)
@@ -345,7 +347,7 @@ class Before(NamedTuple):
         return cls(_environment())
 
     def libraries(self, target: str, *, is_instrumented: bool) -> list[str]:
-        """Return the modules that the nursery may import, in the order they were imported.
+        """Return the modules that the fork server may import, in the order they were imported.
 
         Modules of the program are left out: the package of the target, and everything outside of
         the folders of installed libraries. Packages that import Baton are left out as well, because
@@ -398,7 +400,7 @@ def _is_library(name: str, module: ModuleType) -> bool:
 
 
 def main() -> None:
-    """Run the nursery; in each forked process, run the worker."""
+    """Run the fork server; in each forked process, run the worker."""
     control = socket.socket(fileno=int(sys.argv[1]))
     sys.argv[:] = sys.argv[:1]
     if _Forking(control).serve():
@@ -421,7 +423,7 @@ def main() -> None:
 
 
 class _Forking:
-    """The nursery process itself. It has only one thread, so that a fork is complete."""
+    """The fork server's process. It has only one thread, so that a fork is complete."""
 
     def __init__(self, control: socket.socket) -> None:
         from baton.providers.instrument import worker  # each worker needs it

@@ -62,7 +62,7 @@ class Tell(msgspec.Struct, tag="tell"):
     """Return which texts of the program can be changed; sent while no case is in play."""
 
 
-class Told(msgspec.Struct, tag="told"):
+class TextsAndTools(msgspec.Struct, tag="texts and tools"):
     """The texts by name, and the names of tools; or an error."""
 
     texts: dict[str, str] = msgspec.field(default_factory=dict)
@@ -75,7 +75,7 @@ class Cut(msgspec.Struct, tag="cut"):
 
 
 class Ready(msgspec.Struct, tag="ready"):
-    """The program is loaded; ``libraries`` are modules that a nursery may import for others."""
+    """The program is loaded; ``libraries`` are modules that a fork server may import for others."""
 
     libraries: list[str] = []
 
@@ -107,7 +107,7 @@ class AskLlm(msgspec.Struct, tag="ask llm"):
 
 
 Order = Setup | Play | Tell | Cut | LlmSays
-Answer = Ready | Refused | Played | Told | AskLlm
+Answer = Ready | Refused | Played | TextsAndTools | AskLlm
 
 
 class TooLong(ValueError):  # noqa: N818 - says what happened

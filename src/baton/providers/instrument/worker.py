@@ -36,7 +36,7 @@ from .wire import (
     Refused,
     Setup,
     Tell,
-    Told,
+    TextsAndTools,
     TooLong,
     receive,
     send,
@@ -61,9 +61,11 @@ class PlainPlayer:
         around = Surroundings(Path(setup.folder), setup.agents, setup.texts)
         self._provider = Python(options, around, here=True)
 
-    async def tell(self) -> Told:
+    async def tell(self) -> TextsAndTools:
         """Return which texts can be changed; raises ProviderError."""
-        return Told(await self._provider.components(), sorted(await self._provider.tools()))
+        return TextsAndTools(
+            await self._provider.components(), sorted(await self._provider.tools())
+        )
 
     def start(self, case: Case) -> PlainCase:
         """Start a case; raises ProviderError when it cannot be played."""
@@ -163,12 +165,12 @@ class _Worker:
                 self._task = asyncio.ensure_future(self._play(order.case))
             self._answer(await self._task)
 
-    async def _tell(self) -> Told:
+    async def _tell(self) -> TextsAndTools:
         try:
             return await self._player.tell()
         except Exception as error:  # noqa: BLE001 - it may come from the program
             is_ours = isinstance(error, ProviderError | InputError)
-            return Told(problem=str(error) if is_ours else worded(error))
+            return TextsAndTools(problem=str(error) if is_ours else worded(error))
 
     async def _play(self, case: Case) -> Played:
         try:
@@ -227,7 +229,7 @@ class _Worker:
             playing = self._playing
             self._answer(Played(playing.seen() if playing is not None else None))
 
-    def _answer(self, played: Played | Told) -> None:
+    def _answer(self, played: Played | TextsAndTools) -> None:
         with self._lock:
             if self._answered.is_set():
                 return

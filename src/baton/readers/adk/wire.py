@@ -67,7 +67,7 @@ def scan_sse(file: str, data: bytes, *, torn: bool = False) -> Wire:
             lost = dropped_keys(extra_keys)
             if not frame.whole:
                 example = frame.text[:80].decode(errors="replace")
-                cut = Dropped(what="an event that the stream was cut in", example=example)
+                cut = Dropped(what="a truncated event at the end of the stream", example=example)
                 return Wire(events, [cut, *lost], torn=True)
             fault = error if frame.extra_key else _numbered(error, number)
             return Wire(events, lost, torn=True, fault=fault)

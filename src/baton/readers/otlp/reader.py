@@ -614,7 +614,7 @@ def read_files(
             return
     if not recorded.spans:
         raise InputError(
-            _cut_off(files, lost) or Problem(file=str(files[0]), message="holds no spans")
+            _cut_off(files, lost) or Problem(file=str(files[0]), message="contains no spans")
         )
     also = "".join(f"; {item.what}: {item.count}" for item in lost)
     raise InputError(Problem(file=str(files[0]), message=_NO_AGENT + also))

@@ -42,8 +42,8 @@ from .spans import (
     Tree,
     answer_content,
     hand_over,
+    swarm_prompt,
     times,
-    told_by_swarm,
 )
 
 _INPUTS, _FROM, _ANSWER = "Inputs from previous nodes:", "From ", "  - "
@@ -322,7 +322,7 @@ def _ends(builder: TraceBuilder, turn: Turn, tree: Tree, made: Dispatches) -> No
     turn.unknown += [name for name in ("started", "ended") if getattr(turn, name) is None]
     if outer:
         first, last = outer[0][0], made.final([run for _, run in outer])
-        swarm = told_by_swarm(first.user_prompt)
+        swarm = swarm_prompt(first.user_prompt)
         text = swarm.task if swarm is not None else first.user_prompt
         turn.input = Content(text=text) if text else None
         turn.output = last.output if last is not None else None
@@ -426,7 +426,7 @@ def read_session(document: Document, source: Source, catalog: Catalog, fallback_
     session = document.decode(Session, extra_keys=extra_keys)
     if not any(trace.spans for trace in session.traces):
         message = (
-            "the session holds no spans: the SDK only keeps spans that name its session "
+            "the session contains no spans: the SDK only keeps spans that name its session "
             "themselves, so put `session.id` into the trace attributes of every agent"
         )
         raise InputError(document.problem(message, document.first_line))

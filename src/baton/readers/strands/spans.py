@@ -274,7 +274,7 @@ _NEXT = (
 )
 
 
-class Told(NamedTuple):
+class SwarmPrompt(NamedTuple):
     """The parts of a swarm's text."""
 
     task: str
@@ -282,7 +282,7 @@ class Told(NamedTuple):
     before: list[str]
 
 
-def told_by_swarm(prompt: str | None) -> Told | None:
+def swarm_prompt(prompt: str | None) -> SwarmPrompt | None:
     """Split a swarm's prompt into its parts; ``None`` for any other prompt."""
     if prompt is None or not prompt.startswith(_START):
         return None
@@ -298,7 +298,7 @@ def told_by_swarm(prompt: str | None) -> Told | None:
         return None
     task, rest = rest[: min(ends)], rest[min(ends) :]
     before = rest.removeprefix(_BEFORE).partition("\n")[0] if rest.startswith(_BEFORE) else ""
-    return Told(task, message, before.split(" → ") if before else [])
+    return SwarmPrompt(task, message, before.split(" → ") if before else [])
 
 
 class Handed(NamedTuple):
@@ -362,7 +362,7 @@ class Names:
     def _read_swarm(self, tree: Tree, agents: list[Span]) -> None:
         """Follow the hand-offs: the text for a receiver repeats the message and the path."""
         for before, agent in itertools.pairwise(agents):
-            prompt = told_by_swarm(agent.user_prompt)
+            prompt = swarm_prompt(agent.user_prompt)
             call = _arrived(tree, before, prompt)
             if call is None or call.tool_call is None or prompt is None:
                 continue
@@ -371,13 +371,13 @@ class Names:
             if asked is not None:
                 self._names.setdefault(id(agent), asked.to)
         for number, agent in enumerate(agents):
-            prompt = told_by_swarm(agent.user_prompt)
+            prompt = swarm_prompt(agent.user_prompt)
             if prompt is not None and len(prompt.before) == number:
                 for earlier, name in zip(agents, prompt.before, strict=False):
                     self._names.setdefault(id(earlier), name)
 
 
-def _arrived(tree: Tree, before: Span, prompt: Told | None) -> Span | None:
+def _arrived(tree: Tree, before: Span, prompt: SwarmPrompt | None) -> Span | None:
     """Return an agent's last call whose hand-over matches the prompt of the next agent."""
     if prompt is None:
         return None

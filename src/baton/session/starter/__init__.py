@@ -212,7 +212,7 @@ def first_case(answers: Answers) -> FirstCase:
     case = Case(id="first", turns=[turn])
     (result,) = evaluate([case], answers.provider, ["agent_chain"]).results
     if result.error is not None or result.trace is None:
-        raise InputError(f"the agents could not be asked: {result.error}")
+        raise InputError(f"the agents did not answer: {result.error}")
     drafted = draft_case(result.trace) | {"id": "first"}
     kept = {key: drafted[key] for key in _KEPT if key in drafted}
     if not kept.get("agents"):

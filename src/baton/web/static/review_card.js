@@ -11,7 +11,7 @@ const KEY = "baton-review-shows";
 
 const root = document.getElementById("shown");
 const card = document.getElementById("card");
-const sheet = root.querySelector(".sheet");
+const dispatchPage = root.querySelector(".dispatch-page");
 const tabs = root.querySelector(".tabs");
 let drawn = null;
 
@@ -37,7 +37,7 @@ async function show(name) {
     }
   }
   card.hidden = name !== "card";
-  sheet.hidden = name === "card";
+  dispatchPage.hidden = name === "card";
   for (const tab of tabs.querySelectorAll("button")) tab.setAttribute("aria-pressed", String(tab.dataset.show === name));
 }
 

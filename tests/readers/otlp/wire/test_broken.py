@@ -152,7 +152,7 @@ def test_lines_that_are_no_json_are_reported(wire: Any, spans: list[Span]) -> No
 
 def test_other_json_among_the_lines_is_counted(wire: Any, spans: list[Span]) -> None:
     names, lost = _read(wire, wire.line(spans[0]) + b'{"level": "info"}\n{}\n')
-    assert (names, lost) == (["n0"], {"JSON that holds no spans or log records": 1})
+    assert (names, lost) == (["n0"], {"JSON that contains no spans or log records": 1})
 
 
 def test_a_file_that_is_something_else_is_one_error(wire: Any) -> None:

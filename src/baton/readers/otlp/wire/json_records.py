@@ -555,7 +555,7 @@ class _Typed:
         if any(key in text for key in _SNAKE):
             yield from self.records(camel_case(text))
         elif text.strip() not in (b"{}", b"[]", b"[{}]"):
-            self.salvage.lose("JSON that holds no spans or log records", count)
+            self.salvage.lose("JSON that contains no spans or log records", count)
 
 
 class _Raw(_Typed):

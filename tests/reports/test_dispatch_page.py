@@ -1,4 +1,4 @@
-"""The page on one dispatch: all of it in order, short or whole, and nothing that acts."""
+"""The printed page on one dispatch: its parts, what is shortened, and what is escaped."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import io
 from tests.cli.labelled import hand_off
 
 from baton.model import Content, Said, ToolCall, Trace
-from baton.reports.trace import print_sheet, print_trace
+from baton.reports.trace import print_dispatch_page, print_trace
 
 
 def page(trace: Trace, *, full: bool = False) -> list[str]:
     out = io.StringIO()
     turn = trace.turns[0]
-    print_sheet(trace, turn, turn.dispatches[0], out, full=full)
+    print_dispatch_page(trace, turn, turn.dispatches[0], out, full=full)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def test_it_tells_the_hand_off_from_the_question_to_what_became_of_the_answer() -> None:
+def test_the_page_shows_a_dispatch_from_the_question_to_the_next_turn() -> None:
     shown = page(hand_off(1, "correct"))
     assert [line for line in shown if not line.startswith(" ")] == [
         "user", "before", "main calls", "finder works", "result", "next turn",
@@ -26,7 +26,7 @@ def test_it_tells_the_hand_off_from_the_question_to_what_became_of_the_answer() 
     assert shown[-1] == "  said “it is here, as the finder says”"
 
 
-def test_a_long_transcript_is_shortened_and_shown_whole_when_asked_for() -> None:
+def test_long_transcripts_are_shortened_unless_full_is_set() -> None:
     trace = hand_off(1, "correct", padding=2000)
     worker = trace.turns[0].runs[1]
     worker.steps[:0] = [ToolCall(id=f"k{n}", name=f"grep{n}") for n in range(20)]
@@ -37,7 +37,7 @@ def test_a_long_transcript_is_shortened_and_shown_whole_when_asked_for() -> None
     assert max(map(len, short)) < 400 < max(map(len, whole))
 
 
-def test_a_call_that_failed_and_an_answer_that_never_came_are_reported() -> None:
+def test_failed_calls_and_missing_results_are_shown() -> None:
     trace = hand_off(1, "correct")
     turn = trace.turns[0]
     turn.dispatches[0].result, turn.dispatches[0].status = None, "failed"
@@ -48,7 +48,7 @@ def test_a_call_that_failed_and_an_answer_that_never_came_are_reported() -> None
         assert line in shown
 
 
-def test_what_a_trace_holds_cannot_steer_the_terminal_nor_the_page() -> None:
+def test_control_characters_and_markup_of_a_trace_have_no_effect() -> None:
     trace = hand_off(1, "correct")
     trace.turns[0].runs[1].steps = [
         Said(id="s", content=Content(text="\x1b[2J\x07 [bold]done[/bold]\nresult\n  used"))
@@ -59,7 +59,7 @@ def test_what_a_trace_holds_cannot_steer_the_terminal_nor_the_page() -> None:
     assert any("[bold]done[/bold] result used" in line for line in shown)
 
 
-def test_what_a_stand_in_answered_is_not_taken_for_a_real_answer() -> None:
+def test_answers_of_stand_ins_are_marked() -> None:
     trace = hand_off(1, "correct")
     turn = trace.turns[0]
     turn.dispatches[0].stand_in = "replay"
