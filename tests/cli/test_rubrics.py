@@ -127,7 +127,7 @@ def test_every_rubric_that_ships_has_examples_that_a_judge_can_be_tried_on(
     def right(request: Received) -> Any:
         def shown(rubric: Rubric, example: Example) -> int:
             """How many characters of the example the judge is shown; -1 if it is another one."""
-            asked = Judged(rubric, options=example.config).rubric.prompt.splitlines()[0]
+            asked = Judged(rubric, **example.config).rubric.prompt.splitlines()[0]
             lines = [line for text in example.inputs.values() for line in text.splitlines()]
             if asked not in request.system or any(line not in request.user for line in lines):
                 return -1

@@ -25,8 +25,8 @@ HEAD = """# Options of all evaluators
 
 Written from the code by `make schemas`. `baton list NAME` prints the same, and the
 [JSON Schema](../schemas/config.schema.json) of a config completes them in an editor. In Python they are
-keywords: `baton.evaluators.AgentChain(sequence_match_type="exact")`. Those of rubrics are in
-[rubrics](../rubrics.md).
+keywords: `baton.evaluators.AgentChain(sequence_match_type="exact")`. Those of rubrics
+(`baton.evaluators.Judged("correctness", threshold=0.7)`) are in [rubrics](../rubrics.md#options).
 """
 
 
@@ -38,9 +38,9 @@ def page() -> str:
 def imports() -> str:
     """Return the names that editors and type checkers know from ``baton.evaluators``."""
     lines = [f"{START}  # only for editors and type checkers; `make schemas` writes this list"]
-    for entry in evaluator_entries():
-        name = entry.target.__name__
-        lines.append(f"    from .{entry.type} import {name} as {name}")
+    modules = {entry.type: entry.target.__name__ for entry in evaluator_entries()}
+    for module, name in sorted({**modules, "judged": "Judged"}.items()):
+        lines.append(f"    from .{module} import {name} as {name}")
     return "\n".join(lines)
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.evaluators.judged.scripted import ScriptedJudge
 
 import baton
 from baton import evaluators
-from baton.evaluators import AgentChain, Cost, DispatchScope, Panel, Response, ToolCalls
+from baton.evaluators import AgentChain, Cost, DispatchScope, Judged, Panel, Response, ToolCalls
 from baton.evaluators.base import EvaluatorTraits
 from baton.evaluators.contains import LastAnswerEvaluator
 from baton.evaluators.registry import evaluator_entries
@@ -32,6 +34,60 @@ def test_every_evaluator_is_exported_by_the_name_of_its_class() -> None:
     for entry in evaluator_entries():
         assert getattr(evaluators, entry.target.__name__) is entry.target
         assert entry.target.__name__ in dir(evaluators)
+
+
+def test_judged_is_exported_as_the_class_of_all_rubrics() -> None:
+    assert "Judged" in dir(evaluators)
+
+
+@pytest.mark.parametrize("limit", [0.3, 0.7])
+def test_a_rubric_is_made_by_its_name_and_scores_like_one_that_was_named(limit: float) -> None:
+    played = trace(turn("How many legs do spiders have?", output="Six or eight."))
+    spec = {"type": "correctness", "config": {"threshold": limit}}
+    made, named = (
+        baton.score(played, evaluators=[each], judge=ScriptedJudge("partially_correct"))
+        for each in (Judged("correctness", threshold=limit), spec)
+    )
+    assert [made.results[0].scores, made.status] == [named.results[0].scores, named.status]
+    assert made.results[0].scores[0].value == 0.5
+
+
+def test_a_rubric_is_made_by_its_file_and_by_its_name_in_another_tool(tmp_path: Path) -> None:
+    file = tmp_path / "polite.yaml"
+    choices = "{polite: {score: 1, means: it is}, rude: {score: 0, means: it is not}}"
+    file.write_text(
+        "{name: polite, summary: whether the answer is polite, unit: turn, version: '1', "
+        f"threshold: 1, inputs: [answer], prompt: Is it polite?, answer: {{choices: {choices}}}}}"
+    )
+    for given in (file, str(file)):
+        made = Judged(given, name="manners", samples=3)
+        assert (made.name, made.type, made.options.samples) == ("manners", "polite", 3)
+    assert Judged("CorrectnessEvaluator").type == "correctness"
+    assert Judged("correctness").name == "correctness"
+
+
+@pytest.mark.parametrize(
+    ("rubric", "options", "said"),
+    [
+        ("corectness", {}, "unknown evaluator `corectness`; did you mean `correctness`?"),
+        ("correctness", {"treshold": 1}, "treshold: unknown key; did you mean `threshold`?"),
+        ("correctness", {"threshold": 2}, "threshold: never reached: scores go from 0 to 1"),
+        ("agent_chain", {}, "`agent_chain` is not a rubric; `baton rubrics list` shows all"),
+        ("no.yaml", {}, "no.yaml: "),
+    ],
+)
+def test_a_rubric_made_wrongly_is_one_clear_error(
+    rubric: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        Judged(rubric, **options)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_rubric_that_was_made_can_be_sent_to_another_process() -> None:
+    made = Judged("correctness", threshold=0.7)
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - it was made here
+    assert (again.rubric, again.options) == (made.rubric, made.options)
 
 
 def test_a_name_that_is_none_is_an_attribute_error() -> None:

@@ -6,6 +6,10 @@ Every evaluator can be imported from here by its class name. It takes its option
 
     baton.score(traces, dataset, evaluators=[AgentChain(sequence_match_type="exact")])
 
+``Judged`` is the class of all rubrics, and takes the name or file of one first::
+
+    baton.score(traces, evaluators=[Judged("correctness", threshold=0.7)], judge="openai:gpt-5-mini")
+
 The evaluator's module is loaded on first use.
 """
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes t
     from .handoff_loops import HandoffLoops as HandoffLoops
     from .interactions import Interactions as Interactions
     from .intermediate_responses import IntermediateResponses as IntermediateResponses
+    from .judged import Judged as Judged
     from .latency import Latency as Latency
     from .panel import Panel as Panel
     from .response import Response as Response
@@ -62,4 +67,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *(entry.target.__name__ for entry in evaluator_entries())])
+    classes = (entry.target.__name__ for entry in evaluator_entries())
+    return sorted([*globals(), "Judged", *classes])

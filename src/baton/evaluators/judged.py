@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
@@ -16,14 +17,16 @@ from baton.judges.votes import judge_use, poll
 from baton.model import (
     Case,
     EvalContext,
+    InputError,
     Judge,
     JudgeError,
+    Problem,
     Score,
     Trace,
     Unit,
     digest,
 )
-from baton.plugins import Origin, refused_options
+from baton.plugins import Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, not_played, nothing_to_judge
 from .judging.distilled import distilled_in
@@ -46,6 +49,7 @@ from .judging.verdicts import (
     verdict_of,
     worst_first,
 )
+from .registry import requested_evaluator
 
 AT_ONCE = 64
 """The number of questions about one trace that are kept in memory at a time."""
@@ -59,7 +63,16 @@ _NONE: dict[Unit, str] = {
 
 
 class Judged(EvaluatorTraits):
-    """Asks a judge about each subject of a rubric."""
+    """Asks a judge about each subject of a rubric.
+
+    The rubric is named as in a config: by one of its names (``Judged("correctness")``), or by its
+    file, relative to the current folder (``Judged("rubrics/polite.yaml")``). It may also be a
+    :class:`Rubric` in memory. All other options are keywords, those of a rubric in a config::
+
+        Judged("correctness", threshold=0.7, samples=3)
+
+    ``name`` distinguishes two with the same rubric.
+    """
 
     needs_judge: ClassVar[bool] = True
     every_sample: ClassVar[bool] = False
@@ -68,12 +81,46 @@ class Judged(EvaluatorTraits):
     __slots__ = ("distilled", "examples", "name", "options", "rubric", "shape")
 
     def __init__(
-        self, rubric: Rubric, name: str | None = None, options: Mapping[str, Any] | None = None
+        self,
+        rubric: str | os.PathLike[str] | Rubric,
+        /,
+        *,
+        name: str | None = None,
+        **options: Any,
     ) -> None:
-        """Take options as plain data. Raises InputError for each wrong option."""
+        """Take a rubric and its options.
+
+        Raises:
+            InputError: no rubric has this name, its file is faulty, or an option is wrong.
+        """
+        try:
+            if isinstance(rubric, Rubric):
+                self._set(rubric, name, options)
+            else:
+                self._set_named(os.fspath(rubric), name, options)
+        except InputError as error:
+            raise InputError(map(_of_keyword, error.problems)) from None
+
+    @classmethod
+    def from_options(cls, rubric: Rubric, name: str | None, options: Mapping[str, Any]) -> Self:
+        """Create an evaluator from plain-data options of a config. Raises InputError."""
+        made = cls.__new__(cls)
+        made._set(rubric, name, options)
+        return made
+
+    def _set_named(self, rubric: str, name: str | None, options: Mapping[str, Any]) -> None:
+        entry, asked = requested_evaluator(rubric)
+        alias = entry.asked_as(asked)
+        values = alias.completed(options)
+        try:
+            self._set(rubric_of(entry), name or asked, values)
+        except InputError as error:
+            raise alias.in_its_words(error) from None
+
+    def _set(self, rubric: Rubric, name: str | None, options: Mapping[str, Any]) -> None:
         self.shape = rubric
         self.name = name or rubric.name
-        self.options = checked(dict(options or {}), RubricOptions, ("config",))
+        self.options = checked(dict(options), RubricOptions, ("config",))
         self.rubric = revised(rubric, self.options)
         examples = self.options.examples
         self.examples = (
@@ -155,7 +202,7 @@ class Judged(EvaluatorTraits):
         if not override:
             return self
         values = {**msgspec.to_builtins(self.options), **override}
-        return self.__class__(self.shape, self.name, values)
+        return self.from_options(self.shape, self.name, values)
 
     def with_examples(self, items: Iterable[LabelledExample], project: str) -> Self:
         """Return a copy that shows examples from a server project, if the options request them."""
@@ -321,7 +368,7 @@ class Judged(EvaluatorTraits):
 
 
 class RubricEntry(msgspec.Struct, frozen=True):
-    """Creates the evaluator for a rubric, as classes do for the other evaluators."""
+    """Creates the evaluator for a rubric from a config, as classes do for other evaluators."""
 
     options_type: ClassVar[type[RubricOptions]] = RubricOptions
 
@@ -329,4 +376,17 @@ class RubricEntry(msgspec.Struct, frozen=True):
 
     def from_options(self, name: str | None, options: Mapping[str, Any]) -> Judged:
         """Create the evaluator. Raises InputError for each wrong option."""
-        return Judged(self.rubric, name, options)
+        return Judged.from_options(self.rubric, name, options)
+
+
+def rubric_of(entry: Entry) -> Rubric:
+    """Return the rubric that an evaluator asks. Raises InputError if it is not a rubric."""
+    if not isinstance(entry.target, RubricEntry):
+        raise InputError(f"`{entry.type}` is not a rubric; `baton rubrics list` shows all of them")
+    return entry.target.rubric
+
+
+def _of_keyword(problem: Problem) -> Problem:
+    """Name an option as in Python: `threshold`, which is `config.threshold` in a config."""
+    path = problem.path.removeprefix("config").removeprefix(".")
+    return msgspec.structs.replace(problem, path=path)

@@ -16,7 +16,7 @@ from baton.model.score import passes
 from baton.plugins import Alias, Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, describe
-from .judged import Judged, RubricEntry
+from .judged import Judged, rubric_of
 from .judging.labelled_examples import LabelledExample
 from .judging.rubric import RubricOptions
 from .judging.verdicts import JudgedDetails, details_of, summed, worst_first
@@ -268,20 +268,17 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
     """
     try:
         entry = evaluator_entry(options.rubric, rubrics)
+        rubric = rubric_of(entry)
     except InputError as error:
         raise InputError(Problem(path="config.rubric", message=str(error))) from None
-    maker = entry.target
-    if not isinstance(maker, RubricEntry):
-        message = f"`{options.rubric}` asks no judge"
-        raise InputError(Problem(path="config.rubric", message=message))
     if options.options.get("judge", {}).get("model") is not None:
         message = "the models of a panel belong under `models`"
         raise InputError(Problem(path="config.options.judge.model", message=message))
     alias = entry.asked_as(options.rubric)
     own = {"model": model} if isinstance(model, str) else model
     judge = {**options.options.get("judge", {}), **own}
-    values = {**alias.presets, **alias.translate({**options.options, "judge": judge})}
-    return maker.from_options(alias.name, values)
+    values = alias.completed({**options.options, "judge": judge})
+    return Judged.from_options(rubric, alias.name, values)
 
 
 def _name(model: str | dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from baton.model import InputError, nearest, suggestion
-from baton.plugins import Alias, Entry, module_names
+from baton.plugins import RUBRIC_SUFFIXES, Alias, Entry, module_names
 
 if TYPE_CHECKING:
     from .judging.rubric import Rubric
@@ -98,6 +98,22 @@ def evaluator_entry(name: str, own: Sequence[Entry] = ()) -> Entry:
     # There are about a hundred names, too many to read in an error message.
     hint = suggestion(name, known) if nearest(name, known) else "`baton list` shows all of them"
     raise InputError(f"unknown evaluator `{name}`; {hint}")
+
+
+def requested_evaluator(
+    name: str, folder: Path = Path(), own: Sequence[Entry] = ()
+) -> tuple[Entry, str]:
+    """Find an evaluator by any of its names, or by the file of a rubric, relative to ``folder``.
+
+    Also return its name: that of the rubric for a file.
+
+    Raises:
+        InputError: no evaluator has this name, or the file has no valid rubric.
+    """
+    if name.endswith(RUBRIC_SUFFIXES):
+        own = own_rubrics([folder / name])
+        name = own[0].type
+    return evaluator_entry(name, own), name
 
 
 def evaluator_of_type(type_: str) -> Entry | None:

@@ -63,6 +63,14 @@ class Alias(msgspec.Struct, frozen=True):
                 translated[name] = value
         return translated
 
+    def completed(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the translated options, with that tool's defaults for those that are not given.
+
+        Raises:
+            InputError: a value that the other tool does not have either.
+        """
+        return {**self.presets, **self.translate(options)}
+
     def renamed(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options with free-form values, under Baton's names.
 

@@ -243,7 +243,7 @@ class Chosen(Judged):
     def __init__(self, evaluator: Judged, wanted: Set[Key], more: Mapping[str, Any]) -> None:
         """Take an evaluator, and options that override some of its own."""
         options = {**msgspec.to_builtins(evaluator.options), **more}
-        super().__init__(evaluator.shape, evaluator.name, options)
+        self._set(evaluator.shape, evaluator.name, options)
         self.wanted = wanted
 
     def with_options(self, override: Mapping[str, Any]) -> Self:

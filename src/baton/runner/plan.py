@@ -11,9 +11,8 @@ import msgspec
 
 from baton.evaluators.registry import (
     all_evaluators,
-    evaluator_entry,
     known_evaluator_names,
-    own_rubrics,
+    requested_evaluator,
 )
 from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
 from baton.formats.explain import checked
@@ -37,7 +36,6 @@ from baton.model.redact import ON, Redaction
 from baton.model.score import passes
 from baton.model.views import broken
 from baton.plugins import (
-    RUBRIC_SUFFIXES,
     Alias,
     Entry,
     Origin,
@@ -396,23 +394,19 @@ def _plan_one(
             own = own_evaluator(spec.type, spec.name, spec.config, folder)
         names = tuple(dict.fromkeys((own.type, own.name)))
         return PlannedEvaluator(evaluator=own, optional=spec.optional, override_names=names)
-    if spec.type.endswith(RUBRIC_SUFFIXES):
-        rubrics = own_rubrics([folder / spec.type])
-        spec = msgspec.structs.replace(spec, type=rubrics[0].type)
-    entry = evaluator_entry(spec.type, rubrics)
-    alias = entry.asked_as(spec.type)
+    entry, asked = requested_evaluator(spec.type, folder, rubrics)
+    alias = entry.asked_as(asked)
     maker = entry.target
     if of_data and entry.runs_code:
         raise InputError(f"`{spec.type}` {_NOT_FROM_DATA}")
     if of_data:
         refused = refused_options(maker.options_type, alias.renamed(spec.config), "file")
         _raise_refused(refused, "config", "file")
-    options = {**alias.presets, **alias.translate(spec.config)}
-    options = _located(options, folder)
+    options = _located(alias.completed(spec.config), folder)
     try:
         if entry.runs_code and not own_code:
             # It runs user code, which is not loaded; its options are checked.
-            name = spec.name or spec.type
+            name = spec.name or asked
             return PlannedEvaluator(
                 evaluator=NotLoaded(
                     name, entry.type, type(checked(options, maker.options_type, ("config",)))
@@ -422,7 +416,7 @@ def _plan_one(
                 override_names=tuple(dict.fromkeys([*entry.names, name])),
             )
         more = {"rubrics": rubrics} if entry.takes_rubrics else {}
-        evaluator: Evaluator = maker.from_options(spec.name or spec.type, options, **more)
+        evaluator: Evaluator = maker.from_options(spec.name or asked, options, **more)
     except InputError as error:
         raise alias.in_its_words(error) from None
     name = evaluator.name

@@ -115,7 +115,7 @@ def judge_with(
 ) -> tuple[list[Score], ScriptedJudge]:
     """Let a shipped rubric score a trace; return the scores and what was asked."""
     judge = asked or ScriptedJudge(*says)
-    evaluator = Judged(shipped()[name], options=options)
+    evaluator = Judged(shipped()[name], **options)
     return scores(evaluator, trace, judge, case), judge
 
 

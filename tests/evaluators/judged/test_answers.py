@@ -15,7 +15,7 @@ TRACE = trip("The sky is blue.", said("The sky is blue."))
 
 def ask(*says: Any, **options: Any) -> tuple[Score, ScriptedJudge]:
     judge = ScriptedJudge(*says)
-    evaluator = Judged(shipped()["llm_judge"], options={"rubric": "It names a colour.", **options})
+    evaluator = Judged(shipped()["llm_judge"], **{"rubric": "It names a colour.", **options})
     (found,) = scores(evaluator, TRACE, judge)
     return found, judge
 

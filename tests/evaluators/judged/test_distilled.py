@@ -114,7 +114,7 @@ def file(report: Report, tmp_path: Path) -> Path:
 
 def judged(file: Path, **options: Any) -> Judged:
     small = {"file": str(file), "max_error": 0.1, "audit": 0.0, **options}
-    return Judged(shipped()[RUBRIC], options={"distilled": small})
+    return Judged(shipped()[RUBRIC], distilled=small)
 
 
 @pytest.mark.heavy
@@ -149,7 +149,7 @@ def test_without_the_option_and_without_the_cascade_it_is_never_asked(file: Path
     judge = ScriptedJudge("used")
     record = conversation(900, used=True)
     options = {"distilled": {"file": str(file), "max_error": 0.1}, "cascade": False}
-    for evaluator in (Judged(shipped()[RUBRIC]), Judged(shipped()[RUBRIC], options=options)):
+    for evaluator in (Judged(shipped()[RUBRIC]), Judged(shipped()[RUBRIC], **options)):
         (score,) = scores(evaluator, record, judge)
         assert score.judge is not None
         assert "distilled" not in score.details

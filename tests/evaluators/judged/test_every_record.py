@@ -39,7 +39,7 @@ def test_a_rubric_says_of_every_record_what_it_can(name: str) -> None:
     options = {"rubric": "It is fine."} if "{rubric}" in rubric.prompt else {}
     if rubric.answer.each is not None and not rubric.answer.each.items:
         options["rubrics"] = ["It is fine."]  # type: ignore[assignment]
-    evaluator = Judged(rubric, options=options)
+    evaluator = Judged(rubric, **options)
     for trace in traces():
         judge = ScriptedJudge(by=made_up)
         found = scores(evaluator, trace, judge)

@@ -111,7 +111,7 @@ EXAMPLES = [(name, example) for name, rubric in shipped().items() for example in
     ("name", "example"), EXAMPLES, ids=[f"{name}: {example.name}" for name, example in EXAMPLES]
 )
 def test_a_judge_that_answers_an_example_right_is_as_expected(name: str, example: Example) -> None:
-    rubric = Judged(shipped()[name], options=example.config).rubric
+    rubric = Judged(shipped()[name], **example.config).rubric
     judge = ScriptedJudge(by=lambda request, _: expected_answer(request.schema, example, rubric))
     found = asyncio.run(
         check_example(shipped()[name], example, judge, lambda file: iter_traces([file]), FOLDER)

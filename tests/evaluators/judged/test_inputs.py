@@ -203,7 +203,7 @@ def test_planned_turns_that_were_not_played_are_an_error() -> None:
     turns = [ExpectedTurn(input=Content(text=t)) for t in ("Please help", "And now?")]
     options: dict[str, Any] = {}
     found = scores(
-        Judged(shipped()["task_completion"], options=options),
+        Judged(shipped()["task_completion"], **options),
         trip("r", said("Done.")),
         ScriptedJudge("complete"),
         Case(id="c", turns=turns),

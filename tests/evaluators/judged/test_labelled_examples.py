@@ -64,7 +64,7 @@ def kept(tmp_path: Path, *examples: LabelledExample) -> str:
 
 def asked(record: Trace, **options: Any) -> Any:
     judge = ScriptedJudge("correct")
-    (score,) = scores(Judged(shipped()[RUBRIC], options={"examples": options}), record, judge)
+    (score,) = scores(Judged(shipped()[RUBRIC], examples=options), record, judge)
     return judge.asked[0], score
 
 
@@ -271,7 +271,7 @@ def test_other_examples_make_another_version_and_the_same_ones_the_same_question
 def test_a_quote_of_an_example_is_no_evidence(tmp_path: Path) -> None:
     file = kept(tmp_path, example("refund", "a", more=" The parrot told me so."))
     says = {"reason": "r", "quote": "The parrot told me so.", "label": "correct"}
-    evaluator = Judged(shipped()[RUBRIC], options={"examples": {"file": file}})
+    evaluator = Judged(shipped()[RUBRIC], examples={"file": file})
     (score,) = scores(evaluator, conversation("refund", "new"), ScriptedJudge(says))
     assert score.details["quote_not_found"] == "The parrot told me so."
 

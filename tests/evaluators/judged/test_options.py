@@ -51,17 +51,21 @@ def test_three_lines_are_a_rubric_of_ones_own() -> None:
 )
 def test_options_that_are_wrong_stop_the_run(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as raised:
-        Judged(shipped()[name], options=options)
+        Judged.from_options(shipped()[name], None, options)
     assert said in str(raised.value)
+    with pytest.raises(InputError) as raised:
+        Judged(name, **options)
+    assert said.removeprefix("config.") in str(raised.value)
+    assert "config" not in str(raised.value)
 
 
 def test_another_question_has_another_version_and_another_threshold_has_not() -> None:
     rubric = shipped()["llm_judge"]
-    first = Judged(rubric, options={"rubric": "A"}).version
+    first = Judged(rubric, rubric="A").version
     assert first.startswith("1+")
-    assert first == Judged(rubric, options={"rubric": "A", "threshold": 0.5}).version
-    assert first != Judged(rubric, options={"rubric": "B"}).version
-    assert Judged(shipped()["task_completion"], options={"threshold": 0.5}).version == "1"
+    assert first == Judged(rubric, rubric="A", threshold=0.5).version
+    assert first != Judged(rubric, rubric="B").version
+    assert Judged(shipped()["task_completion"], threshold=0.5).version == "1"
 
 
 def test_a_rubric_for_each_agent_judges_those_that_have_one() -> None:
@@ -72,7 +76,7 @@ def test_a_rubric_for_each_agent_judges_those_that_have_one() -> None:
     }
     trace = capture("01_correct_dispatch")
     judge = ScriptedJudge("met")
-    found = scores(Judged(shipped()["llm_judge"], options=options), trace, judge)
+    found = scores(Judged(shipped()["llm_judge"], **options), trace, judge)
     assert [(s.details["agent"], s.status) for s in found] == [
         ("main", "passed"),
         ("research-agent", "passed"),
@@ -144,7 +148,7 @@ def test_a_turn_that_broke_is_an_error_and_its_hand_offs_are_judged_all_the_same
 
 
 def test_a_case_may_override_options() -> None:
-    evaluator = Judged(shipped()["task_completion"], "strict", {"threshold": 1})
+    evaluator = Judged(shipped()["task_completion"], name="strict", threshold=1)
     assert evaluator.with_options({}) is evaluator
     loose = evaluator.with_options({"threshold": 0.5})
     assert (loose.threshold, loose.name, evaluator.threshold) == (0.5, "strict", 1)

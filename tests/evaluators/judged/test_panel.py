@@ -134,7 +134,7 @@ def test_what_findings_settle_no_model_is_asked() -> None:
         ({"models": ["openai:a", "openai:a"]}, "two votes"),
         ({"models": ["openai:a", {"base_url": "http://localhost"}]}, "each with its name"),
         ({"rubric": "dispatch_corectness"}, "dispatch_correctness"),
-        ({"rubric": "agent_chain"}, "asks no judge"),
+        ({"rubric": "agent_chain"}, "`agent_chain` is not a rubric"),
         ({"options": {"treshold": 1}}, "threshold"),
         ({"options": {"judge": {"model": "openai:x"}}}, "belong under `models`"),
         ({"modles": ["openai:a"]}, "modles"),

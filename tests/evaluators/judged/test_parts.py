@@ -31,7 +31,7 @@ def check(
 ) -> tuple[list[Score], ScriptedJudge]:
     judge = ScriptedJudge(*says)
     options = {**EACH, "rubrics": list(rubrics), **more}
-    evaluator = Judged(shipped()["task_completion"], options=options)
+    evaluator = Judged(shipped()["task_completion"], **options)
     return scores(evaluator, trace or trip("r", said("Paris.")), judge, case), judge
 
 

@@ -57,7 +57,7 @@ def run(
 
 
 def scoring(rubric: str, trace: Trace, **options: Any) -> Callable[[LlmJudge], Any]:
-    return lambda judge: Judged(shipped()[rubric], options=options).evaluate(
+    return lambda judge: Judged(shipped()[rubric], **options).evaluate(
         trace, None, EvalContext(judge=judge)
     )
 

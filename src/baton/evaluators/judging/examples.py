@@ -47,7 +47,7 @@ async def check_example(
     Raises:
         InputError: the options of the example are wrong, or its trace can't be read.
     """
-    judged = Judged(rubric, options=example.config)
+    judged = Judged.from_options(rubric, None, example.config)
     try:
         if example.trace is None:
             score = await _of_texts(judged, example, judge)
