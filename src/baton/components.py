@@ -20,7 +20,16 @@ from pathlib import Path
 
 import msgspec
 
-from baton.model import Case, ChangedText, Example, InputError, Problem, suggestion, text_hash
+from baton.model import (
+    AgentCard,
+    Case,
+    ChangedText,
+    Example,
+    InputError,
+    Problem,
+    suggestion,
+    text_hash,
+)
 
 KINDS = ("agent", "description", "tool", "examples")
 ENVIRONMENT = "BATON_PROMPTS"
@@ -220,6 +229,15 @@ def changes_of(
 # string.Template. A brace with anything else inside is JSON or code: `{"total": 3}`.
 _PLACEHOLDER = re.compile(r"\{\{\s*[\w.]+\s*\}\}|\$\{\w+\}|\$[A-Za-z_]\w*|\{[\w.:]+\??\}")
 _FENCE = re.compile(r"```json\s*(.*?)```", re.DOTALL)
+
+
+def changed_card(name: str, card: AgentCard, texts: Mapping[str, str]) -> AgentCard:
+    """Return the definition of an agent with its texts changed."""
+    return msgspec.structs.replace(
+        card,
+        instructions=texts.get(f"agent:{name}", card.instructions),
+        description=texts.get(f"description:{name}", card.description),
+    )
 
 
 def faults_of_change(old: str, new: str, tools: Collection[str] = ()) -> list[str]:

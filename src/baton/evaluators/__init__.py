@@ -8,7 +8,7 @@ Every evaluator can be imported from here by its class name. It takes its option
 
 ``Judged`` is the class of all rubrics, and takes the name or file of one first::
 
-    baton.score(traces, evaluators=[Judged("correctness", threshold=0.7)], judge="openai:gpt-5-mini")
+    baton.score(traces, evaluators=[Judged("correctness", threshold=0.7)], judge="openai:gpt-5")
 
 The evaluator's module is loaded on first use.
 """

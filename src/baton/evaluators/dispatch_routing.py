@@ -100,9 +100,7 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
         turn = pair.turn
         expected = pair.expected.dispatches or []
         renames = context.agent_names
-        reading = Reading(
-            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
-        )
+        reading = Reading.of(self)
         sent = sent_in(trace, turn, kinds=self.kinds, order=self.order, renames=renames)
         decided: list[Dispatch] = []
         if context.only is not None:

@@ -121,9 +121,7 @@ class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):
     @property
     def reading(self) -> Reading:
         """Which differences between texts do not matter."""
-        return Reading(
-            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
-        )
+        return Reading.of(self)
 
     @cached_property
     def _rules(self) -> Rules:

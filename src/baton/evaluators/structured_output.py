@@ -54,10 +54,7 @@ class Same(msgspec.Struct, frozen=True, kw_only=True):
         """Return the relevant part of a text: all of it, unless an option ignores differences."""
         if self.case_sensitive and not self.normalize_whitespace:
             return text
-        reading = Reading(
-            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
-        )
-        return reading.fold(text)
+        return Reading.of(self).fold(text)
 
     def numbers(self, expected: float, actual: float) -> bool:
         """Return whether two numbers are the same. 1 equals 1.0."""

@@ -143,7 +143,7 @@ class Sink(Protocol):
         """Release everything; an incomplete file is removed."""
 
 
-def _is_address(target: str) -> bool:
+def _is_http(target: str) -> bool:
     return target.startswith(("http://", "https://"))
 
 
@@ -156,7 +156,7 @@ def open_sink(
         InputError: the file cannot be written, its suffix is no known format, the address is not
             valid, or the protobuf library is missing.
     """
-    if _is_address(target):
+    if _is_http(target):
         return open_endpoint(target, encoding=encoding, headers=headers, limits=limits)
     path = Path(target)
     if path.suffix == ".pb":
@@ -329,7 +329,7 @@ _ENDPOINT, _HEADERS = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS
 
 def is_endpoint(target: str) -> bool:
     """Tell whether a target is an address, or `env`, and not a file."""
-    return target == "env" or _is_address(target)
+    return target == "env" or _is_http(target)
 
 
 def target_of(otlp: str, headers_from: str | None) -> tuple[str, dict[str, str]]:

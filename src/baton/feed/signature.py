@@ -8,10 +8,11 @@ or on other failures.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from functools import lru_cache
 from typing import NamedTuple
+
+from baton.model import text_hash
 
 from .failures import NOBODY, Failure
 
@@ -37,7 +38,7 @@ class Signature(NamedTuple):
     @property
     def key(self) -> str:
         """A short name: the first 12 hex digits of its sha256."""
-        return _short_hash("\0".join(self))
+        return text_hash("\0".join(self))
 
     @property
     def edge(self) -> str:
@@ -57,10 +58,6 @@ bodies of 65,536 and Slack texts of 40,000."""
 def short_name(name: str) -> str:
     """Return the name of an agent for titles and messages."""
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def signature_of(failure: Failure, project: str = "") -> Signature:
@@ -97,7 +94,7 @@ def _masked(name: str, text: str) -> str:
     if len(masked) <= _LONGEST:
         return masked
     # Hundreds of tools or agents: the title of an issue names the first of them.
-    return f"{masked[:_LONGEST]}… ({_short_hash(masked)[:8]})"
+    return f"{masked[:_LONGEST]}… ({text_hash(masked)[:8]})"
 
 
 def kind_of(text: str) -> str:

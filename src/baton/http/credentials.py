@@ -58,7 +58,7 @@ def address(url: str, option: str, example: str = "http://HOST:PORT") -> SplitRe
         meant = with_scheme(url) or example
         if meant != example and "/" not in url:  # the example may have a path, `/v1`
             meant += example.removeprefix("http://HOST:PORT")
-        message = f"`{shown_address(url)}` is not a valid address: write {meant}"
+        message = f"`{bare_address(url)}` is not a valid address: write {meant}"
         raise InputError(Problem(path=option, message=message))
     return parts
 
@@ -95,8 +95,11 @@ def refuse_query(parts: SplitResult, option: str) -> None:
         raise InputError(Problem(path=option, message=message))
 
 
-def shown_address(url: str) -> str:
-    """Return an address without its possible secrets: credentials and the query."""
+def bare_address(url: str) -> str:
+    """Return one address without its possible secrets: credentials and the query are left out.
+
+    :func:`baton.formats.addresses.shown_address` masks them in a text with addresses.
+    """
     return url.rpartition("@")[2].partition("?")[0]
 
 

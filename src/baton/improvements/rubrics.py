@@ -13,12 +13,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
-from hashlib import sha256
 from statistics import fmean
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
-
-import msgspec
 
 from baton.components import faults_of_change
 from baton.datasets.labels import Label
@@ -33,6 +30,7 @@ from baton.model import (
     JudgeErrorKind,
     Trace,
     counted,
+    digest,
 )
 from baton.replays.new_text import new_in
 from baton.runner.calibration import calibration_report, people, placed
@@ -202,8 +200,8 @@ class RubricSearch:
         texts = sorted((each.id, each.text) for each in self._things.values())
         return {
             "the rubric": f"{self._evaluator.version} {hash_of({self._component: self._before})}",
-            "the labels": _hash(said),
-            "the recordings": _hash(texts),
+            "the labels": digest(said),
+            "the recordings": digest(texts),
             "the strategy": self._options.strategy,
             "the seed": str(self._options.seed),
             "the limit of words": str(self._options.most_words),
@@ -583,10 +581,6 @@ class RubricSearch:
         if notes:
             lines.append(f"people note: {clip(notes, 500, ' ').text}")
         return "\n".join([*lines, clip(labelled.text, _SHOWN).text])
-
-
-def _hash(value: object) -> str:
-    return sha256(msgspec.json.encode(value)).hexdigest()[:16]
 
 
 def _no_answer(thing: JudgedThing) -> JudgeError:

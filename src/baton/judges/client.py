@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import msgspec
 
 from baton.http.answers import LimitReached, Limits, Meter
-from baton.http.credentials import shown_address
+from baton.http.credentials import bare_address
 from baton.model import InputError, JudgeErrorKind, Problem
 from baton.model.secrets import Masker
 from baton.plugins.origin import install, requirement
@@ -184,7 +184,7 @@ def call_error(error: Exception, endpoint: Endpoint) -> CallError:
         retry_after = None
     # Libraries say only "Connection error.", and a wrong address is the usual reason.
     tried = kind in ("outage", "timeout") and endpoint.base_url
-    place = f" at {shown_address(tried)}" if tried else ""
+    place = f" at {bare_address(tried)}" if tried else ""
     message = f"`{endpoint.model}`{place}: {text}"
     return CallError(kind, message, again=again, retry_after=retry_after)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from baton.formats.explain import Path, checked, path_text
 from baton.http.answers import JUDGE_MIB, Mebibytes
-from baton.http.credentials import address, refuse_credentials, shown_address
+from baton.http.credentials import address, bare_address, refuse_credentials
 from baton.model import InputError, Judge, Problem, suggestion
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
@@ -56,7 +56,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return self.model.partition(":")[2]
 
     def __repr__(self) -> str:
-        shown = self.base_url and shown_address(self.base_url)
+        shown = self.base_url and bare_address(self.base_url)
         return f"{type(self).__name__}(model={self.model!r}, base_url={shown!r})"
 
 

@@ -86,6 +86,16 @@ def named_evidence(score: Score) -> list[str]:
     return list(islice(dict.fromkeys(ids), _NAMED))
 
 
+def agent_of(details: Mapping[str, Any]) -> str | None:
+    """Return the agent that a score is about: the receiver of a dispatch, else the agent at work.
+
+    ``details`` are those of a score, or of a part of a score that sums several up. Those of a
+    user's own evaluator may be anything.
+    """
+    name = details.get("to") or details.get("agent")
+    return name if isinstance(name, str) else None
+
+
 class ChainDifference(msgspec.Struct, kw_only=True):
     """Agents that were expected and did not run, and those that ran and were not expected."""
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 
+from baton.components import changed_card
 from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.answers import Refused
-from baton.model import AgentCard, Case, ProviderError, Session, Source
+from baton.model import Case, ProviderError, Session, Source
 from baton.providers.adk_orders import NAME, REFUSED_BY_ADK, SWITCH, Order, Reply, bare
 from baton.providers.adk_play import Answer, SessionKey, Watching
 from baton.providers.adk_server import AdkClient, HttpServer, Shared, read_answer
@@ -66,7 +67,7 @@ class PluggedServer(HttpServer):
     async def catalog(self, case: Case) -> Catalog:
         """Return what is known about the agents, with their changed texts."""
         catalog = await super().catalog(case)
-        return {name: _changed(name, card, self._texts) for name, card in catalog.items()}
+        return {name: changed_card(name, card, self._texts) for name, card in catalog.items()}
 
     @asynccontextmanager
     async def session(
@@ -164,11 +165,3 @@ def _reply(response: Any) -> Reply:
     if reply.problem is not None:
         raise ProviderError(reply.problem)
     return reply
-
-
-def _changed(name: str, card: AgentCard, texts: Mapping[str, str]) -> AgentCard:
-    return msgspec.structs.replace(
-        card,
-        instructions=texts.get(f"agent:{name}", card.instructions),
-        description=texts.get(f"description:{name}", card.description),
-    )

@@ -19,7 +19,6 @@ import msgspec
 
 from baton.formats.claude_memory import imports_of, sections, with_sections
 from baton.model import (
-    AgentCard,
     Case,
     Content,
     DispatchCase,
@@ -273,15 +272,6 @@ class Memory(NamedTuple):
             "env": {"CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD": "1"},
             "settings": merged_settings(None, claudeMdExcludes=[str(self.path)]),
         }
-
-
-def changed_card(name: str, card: AgentCard, texts: Mapping[str, str]) -> AgentCard:
-    """Return the definition of an agent with its texts changed."""
-    return msgspec.structs.replace(
-        card,
-        instructions=texts.get(f"agent:{name}", card.instructions),
-        description=texts.get(f"description:{name}", card.description),
-    )
 
 
 def with_tool(case: Case) -> Case:

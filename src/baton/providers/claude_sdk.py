@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
+from baton.components import changed_card
 from baton.formats.claude_agents import agents_folder, sdk_agents
 from baton.http.answers import (
     ANSWER_MIB,
@@ -49,7 +50,6 @@ from baton.providers.base import (
 from baton.providers.claude_moment import (
     GOES_ON,
     Memory,
-    changed_card,
     moment,
     sessions_folder,
     with_name,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
 from baton.model import CaseResult
+from baton.model.score import agent_of
 from baton.model.visible import visible
 from baton.plugins import Entry
 from baton.store import Reportable
@@ -74,7 +75,7 @@ def _rows(result: CaseResult) -> Iterator[dict[str, Any]]:
             "threshold": score.threshold,
             "reason": score.reason,
             "subject": ";".join(score.subject),
-            "agent": agent_of(score.details),
+            "agent": _agent(score.details),
             "judge_model": judge.model if judge else None,
             "judge_tokens": judge.tokens if judge else None,
             "judge_cost_usd": judge.cost_usd if judge else None,
@@ -83,10 +84,15 @@ def _rows(result: CaseResult) -> Iterator[dict[str, Any]]:
         yield case
 
 
-def agent_of(details: dict[str, Any]) -> str | None:
-    """Return the agent that a score is about: the expected or the actual receiver."""
-    names = (details.get(name) for name in ("expected_agent", "to", "actual_agent", "agent"))
-    return next((name for name in names if isinstance(name, str)), None)
+def _agent(details: Mapping[str, Any]) -> str | None:
+    """Return the agent that the work was for, else the one that a score is about.
+
+    They differ if work went to the wrong agent, or to none. Billing was expected, and shipping got
+    the refund: who looks for the failures of billing finds this row. Figures by agent are about
+    what an agent did with its work, so there the score counts for shipping.
+    """
+    expected = details.get("expected_agent")
+    return expected if isinstance(expected, str) else agent_of(details)
 
 
 REPORT = Entry("csv", write_csv, "a row for each score, for spreadsheets")

@@ -36,6 +36,7 @@ from baton.model import (
     route_of,
 )
 from baton.model.redact import redaction_in
+from baton.model.score import agent_of
 from baton.model.views import indexed, token_count
 from baton.safe_output import show_traceback
 from baton.stats.routing import routed
@@ -100,7 +101,7 @@ def agent_values(plan: Plan, scores: Sequence[Score]) -> list[AgentValue]:
     """Sum up the values of all other evaluators that are about one agent."""
     sums: dict[tuple[str, str], tuple[float, int]] = {}
     for score in scores:
-        agent = _agent(score.details)
+        agent = agent_of(score.details)
         if score.value is None or agent is None or score.evaluator in plan.by_agent:
             continue
         key = score.evaluator, plan.context.agent_names.get(agent, agent)
@@ -116,13 +117,13 @@ def _verdicts(score: Score) -> Iterator[_Verdict]:
         isinstance(part, Mapping) and part.get("status") in STATUSES for part in parts
     )
     if not parts or not shaped:
-        agent = _agent(score.details)
+        agent = agent_of(score.details)
         steps = named_evidence(score)
         yield _Verdict(agent, score.status, score.value, score.subject, steps)
         return
     for part in parts:
         subject = part.get("subject", [])
-        yield _Verdict(_agent(part), part["status"], part.get("value"), subject, [])
+        yield _Verdict(agent_of(part), part["status"], part.get("value"), subject, [])
 
 
 def distilled_uses(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
@@ -139,11 +140,6 @@ def distilled_uses(details: Mapping[str, Any]) -> Iterator[DistilledUse]:
                 agreed=int(agreed is True),
                 limit=float(limit) if isinstance(limit, int | float) else 0.0,
             )
-
-
-def _agent(details: Mapping[str, Any]) -> str | None:
-    name = details.get("to") or details.get("agent")
-    return name if isinstance(name, str) else None
 
 
 def efficiency_of(trace: Trace) -> Efficiency:

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, func, select
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.labelled_examples import LabelledExample, example_of
 from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.verdicts import label_in
 from baton.evaluators.panel import Panel
 from baton.model import EvalContext, Trace
 from baton.model.redact import ON
@@ -174,7 +175,7 @@ def _against(
         stated = None if value is None else opinion_of(msgspec.json.decode(value), terms)
         if value is None or stated is None:
             continue
-        judged = msgspec.json.decode(rows[0].details).get("label")
+        judged = label_in(rows[0].details)
         if stated.label in terms.labels and judged is not None:
             differs = stated.label != judged
         else:
@@ -228,8 +229,7 @@ def _of_fixes(connection: Connection, project: int, evaluator: Judged) -> list[_
     )
     examples = []
     for row in connection.execute(failed):
-        answer = msgspec.json.decode(row.details).get("label")
-        value = answer if answer is not None else row.value
+        value = label_in(row.details) or row.value
         if value is not None:
             examples.append(
                 _Thing(row.conversation, row.dispatch, value, value, None, row.at, by_fix=True)

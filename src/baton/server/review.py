@@ -22,6 +22,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, union_a
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.verdicts import ballots_in, label_in
 from baton.model import EvalContext, InputError, Problem
 from baton.model.filter import Filter, Term
 from baton.runner.judged_subjects import terms_of
@@ -517,7 +518,7 @@ def verdicts_of_dispatch(
         return [
             Verdict(
                 row.evaluator,
-                msgspec.json.decode(row.details).get("label") or row.status,
+                label_in(row.details) or row.status,
                 row.reason,
             )
             for row in connection.execute(query)
@@ -620,8 +621,8 @@ def _newest_scores(
 
 def _is_close(details: str) -> bool:
     """Return whether samples, or judges of a panel, differ."""
-    votes = msgspec.json.decode(details).get("votes")
-    return isinstance(votes, dict) and len(votes) > 1
+    votes = ballots_in(details).votes
+    return votes is not msgspec.UNSET and len(votes) > 1
 
 
 def _people(labels: Labels, terms: Terms) -> _People:

@@ -18,6 +18,7 @@ from sqlalchemy import insert, select, update
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.verdicts import label_in
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.network import Connect
@@ -300,9 +301,9 @@ def _before(
     )
     before: dict[Key, str] = {}
     for row in connection.execute(query):
-        answer = msgspec.json.decode(row.details).get("label") or row.status
+        answer = label_in(row.details) or row.status
         for subject in msgspec.json.decode(row.subject, type=list[str])[:1]:
-            before[row.conversation, subject] = str(answer)
+            before[row.conversation, subject] = answer
     return before
 
 

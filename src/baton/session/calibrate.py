@@ -48,7 +48,7 @@ from .file_kinds import config_of, given_as, kind_of_file
 from .prepare import Note, PathLike, log_note
 from .recordings import local_sources
 from .rubrics import rubric_evaluator
-from .server_client import Server, connect, is_address
+from .server_client import Server, connect, names_server
 from .server_rows import Conversation, Page
 from .server_source import is_server, source_of
 
@@ -164,7 +164,7 @@ def labels_first(
     if not files:
         raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
     rest = files[1:]
-    if is_address(files[0]):
+    if names_server(files[0]):
         address = str(files[0])
         among: set[str] | None = None  # the selected conversations; all of them
         if is_server(address):

@@ -41,7 +41,7 @@ from baton.formats.document import Document, without_comments
 from baton.formats.own_files import naming, open_regular, stays_in
 from baton.formats.rewrite import rewrite
 from baton.formats.yaml import dump_yaml, load_yaml
-from baton.model import Case, InputError, Problem, Trace, suggestion
+from baton.model import Case, InputError, Problem, Trace, digest, suggestion
 from baton.model.redact import ON
 
 from .check import check
@@ -238,7 +238,7 @@ class DatasetFolders:
         cases, _ = _cases_of(value)
         for case in cases:
             if _id_of(case) == case_id:
-                return case, _hash_of(case)
+                return case, digest(case)
         raise KeyError(case_id)
 
     def add_session(self, name: str, case_id: str, trace: Trace) -> list[str]:
@@ -325,8 +325,8 @@ class DatasetFolders:
             for case_id, count in Counter(_id_of(case) for case in new).items():
                 if count > 1:
                     raise InputError(f"there is a case `{case_id}` in {name}: take another name")
-            before = {_hash_of(case) for case in cases}
-            added = [case for case in new if _hash_of(case) not in before]
+            before = {digest(case) for case in cases}
+            added = [case for case in new if digest(case) not in before]
             # The others are unchanged: checking them again takes seconds if there are many.
             notes = _checked(path, added, {**value, key: added} if key else added) if added else []
             if path.suffix in (".jsonl", ".ndjson"):
@@ -552,7 +552,7 @@ def _case_rows(path: Path, data: bytes, read: FileCases) -> list[CaseRow]:
         cases, _ = _cases_of(_read_value(path, data)[1])
     except InputError:
         cases = []  # a dialect whose cases cannot be changed here
-    hashes = {str(_id_of(case)): _hash_of(case) for case in cases if isinstance(case, dict)}
+    hashes = {str(_id_of(case)): digest(case) for case in cases if isinstance(case, dict)}
     return [_case_row(case, place, hashes) for place, case in enumerate(read.cases)]
 
 
@@ -636,14 +636,10 @@ def _check_id(case_id: Any) -> None:
         raise InputError(Problem(path="name", message=message))
 
 
-def _hash_of(case: Any) -> str:
-    return sha256(msgspec.json.encode(case)).hexdigest()[:16]
-
-
 def _position(cases: list[Any], case_id: str, hash_: str) -> int:
     for at, case in enumerate(cases):
         if _id_of(case) == case_id:
-            if _hash_of(case) != hash_:
+            if digest(case) != hash_:
                 raise ChangedMeanwhile(
                     f"someone else changed the case `{case_id}`: check what it says now first"
                 )

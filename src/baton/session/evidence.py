@@ -30,7 +30,7 @@ from .blame import FINDERS
 from .issues import Opened
 from .prepare import Note, PathLike, ScoreOptions
 from .rubrics import rubric_evaluator
-from .server_client import Server, connect, is_address
+from .server_client import Server, connect, names_server
 from .server_rows import IssueRow, Page
 from .server_source import is_server, source_of
 
@@ -75,7 +75,7 @@ def evidence_of(
     local: list[PathLike] = []
     traces: dict[str, Trace] = {}
     for source in issues:
-        if is_address(source):
+        if names_server(source):
             server, fields, most = _server(str(source))
             pages = server.pages("/issues", Page[IssueRow], {"all": True, **fields}, most)
             tally.take_issues([each for page in pages for each in page.items], note)
@@ -164,7 +164,7 @@ class _Tally:
         rubrics = {label.rubric: _rubric(label.rubric, config) for label in labels}
         failed = [label for label in labels if _fails(label, rubrics[label.rubric].terms)]
         missing = sorted({str(label.trace) for label in failed} - {*traces})[:_CONVERSATIONS]
-        for address in filter(is_address, sources) if missing else ():
+        for address in filter(names_server, sources) if missing else ():
             server = _server(str(address)).server
             for id_ in missing:
                 with suppress(InputError):  # retention deleted it: it is counted below
@@ -324,7 +324,7 @@ def _server(address: str) -> _Server:
 
 
 def _labels_in(source: PathLike) -> list[Label]:
-    if is_address(source):
+    if names_server(source):
         kept: dict[tuple[str | None, ...], Label] = {}
         for label in _server(str(source)).server.labels():  # the newest first
             kept.setdefault((label.rubric, label.trace, label.what, label.by), label)

@@ -100,8 +100,11 @@ def connect(url: str, key: str | None = None, project: str | None = None) -> Ser
     return Server(url, key, project)
 
 
-def is_address(name: PathLike) -> bool:
-    """Return whether a text is a server's address (`http:`, `https:`, `server:`), not a file."""
+def names_server(name: PathLike) -> bool:
+    """Return whether a server is meant (`http:`, `https:`, `server:`), where a file could be, too.
+
+    :func:`.server_source.is_server` is for places where `https:` may be other storage.
+    """
     return isinstance(name, str) and name.startswith(("http://", "https://", *SCHEMES))
 
 

@@ -57,30 +57,31 @@ def source_of(address: str) -> Source:
         parts = urlsplit(address)
         pairs = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        raise InputError(Problem(file=_shown(address), message=problem)) from None
+        raise InputError(Problem(file=_without_password(address), message=problem)) from None
     project = unquote(parts.path).strip("/")
     if not parts.netloc or "/" in project or parts.fragment:
-        raise InputError(Problem(file=_shown(address), message=problem))
+        raise InputError(Problem(file=_without_password(address), message=problem))
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         when = moment(value, name).isoformat() if name in ("since", "until") else value
         fields.setdefault(name, []).append(when)
     if "cursor" in fields or "project" in fields:
         message = "`cursor` and `project` are not filters: write the project after the host"
-        raise InputError(Problem(file=_shown(address), message=message))
+        raise InputError(Problem(file=_without_password(address), message=message))
     most = None
     if "limit" in fields:
         text = fields.pop("limit")[-1]
         if not (text.isascii() and text.isdecimal() and int(text[:18]) > 0):
             message = f"`limit` is a number of conversations, not `{text[:100]}`"
-            raise InputError(Problem(file=_shown(address), message=message))
+            raise InputError(Problem(file=_without_password(address), message=message))
         most = int(text[:18])
     server = connect(f"{parts.scheme}://{parts.netloc}", project=project or None)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", f"{parts.netloc}-{project}").strip("-.") or "server"
     return Source(server, dict(fields), most, name[:80])
 
 
-def _shown(address: str) -> str:
+def _without_password(address: str) -> str:
+    """Mask the credentials of an address. Its query is shown: it is the filter, and no secret."""
     return re.sub(r"//[^/@]*@", "//***@", address)
 
 
@@ -113,12 +114,12 @@ def fetch(address: str, note: Note) -> Path:
         gone = f"; retention deleted {deleted} more" if deleted else ""
         if not count:
             message = f"has no complete conversation that matches{gone}"
-            raise InputError(Problem(file=_shown(address), message=message))
+            raise InputError(Problem(file=_without_password(address), message=message))
         kept = FOLDER / f"{source.name}-{content.hexdigest()[:12]}.jsonl"
         draft.replace(kept)
     finally:
         draft.unlink(missing_ok=True)
-    note(f"{_shown(address)}: {counted(count, 'conversation')}, kept in {kept}{gone}")
+    note(f"{_without_password(address)}: {counted(count, 'conversation')}, kept in {kept}{gone}")
     return kept
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from msgspec import UNSET, UnsetType, convert, field
+from msgspec import UNSET, UnsetType, convert, field, json
 
 from baton.evaluators.base import Details
 from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, omission_text
@@ -603,6 +603,20 @@ def note_not_shown(details: JudgedDetails, left_out: Sequence[LeftOut]) -> None:
 def details_of(score: Score) -> JudgedDetails:
     """Return the details of a judged score. Raises ValidationError for any other score."""
     return convert(score.details, JudgedDetails)
+
+
+def ballots_in(details: str) -> Ballots:
+    """Return the label and the votes in the details of a judged score, which are JSON.
+
+    A panel's details have them, too.
+    """
+    return json.decode(details, type=Ballots)
+
+
+def label_in(details: str) -> str | None:
+    """Return the label in the details of a judged score, which are JSON."""
+    label = ballots_in(details).label
+    return None if label is UNSET else label
 
 
 def _unit(score: Score, details: JudgedDetails, agents: Mapping[str, str | None]) -> UnitDetails:

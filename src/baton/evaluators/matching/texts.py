@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.machinery import PathFinder
-from typing import Annotated, Any, Literal, NamedTuple, cast
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -175,11 +175,28 @@ NormalizeWhitespace = Annotated[
 ]
 
 
+class ReadingOptions(Protocol):
+    """An evaluator whose options say which differences between texts do not matter."""
+
+    @property
+    def case_sensitive(self) -> bool: ...  # noqa: D102
+    @property
+    def normalize_whitespace(self) -> bool: ...  # noqa: D102
+
+
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """The differences between texts that do not matter. All matchers share it."""
 
     case_sensitive: bool = False
     normalize_whitespace: bool = True
+
+    @classmethod
+    def of(cls, options: ReadingOptions) -> Self:
+        """Return the reading that an evaluator's options state."""
+        return cls(
+            case_sensitive=options.case_sensitive,
+            normalize_whitespace=options.normalize_whitespace,
+        )
 
     def fold(self, text: str) -> str:
         """Return the relevant part of a text, with accented letters composed (NFC)."""

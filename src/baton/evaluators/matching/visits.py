@@ -50,9 +50,7 @@ class VisitsEvaluator(TurnEvaluator[SeenTurn], frozen=True, kw_only=True):
     @property
     def reading(self) -> Reading:
         """The differences between texts that do not matter."""
-        return Reading(
-            case_sensitive=self.case_sensitive, normalize_whitespace=self.normalize_whitespace
-        )
+        return Reading.of(self)
 
     def check(self) -> None:
         """Check that the library for ROUGE is installed if it is needed."""
