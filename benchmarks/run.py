@@ -172,7 +172,7 @@ def three(bench: Bench) -> list[Row]:
     runs = bench.score(3, "document", bench.repeat * 2)
     return [
         _row("score 3 recorded cases", "s", 0.25, [run.seconds for run in runs]),
-        _row("3 cases: times --help", "x", None, [run.seconds / least for run in runs]),
+        _row("3 cases: times --help", "x", 1.2, [run.seconds / least for run in runs]),
     ]
 
 

@@ -6,8 +6,8 @@ Write a snapshot with one version and hold the other one against it::
     python -m tests.snapshot compare before.jsonl
 
 Every file below `tests/data`, `examples` and the folders named with `--also` is read by itself and
-is scored by all evaluators that need neither a case nor a judge. `compare` lists each recording
-that differs, with the first place where it does, and ends with 1 if there is one.
+is scored by all evaluators that need no case, no judge and no options. `compare` lists each
+recording that differs, with the first place where it does, and ends with 1 if there is one.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +24,17 @@ import msgspec
 from msgspec.structs import asdict
 
 import baton
+from baton.evaluators.registry import evaluator_entries
 from baton.model import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("tests/data", "examples")
-EVALUATORS = (
-    "dispatch_target_known",
-    "dispatch_scope",
-    "dispatch_completed",
-    "context_carried",
-    "result_used",
-    "result_contradicted",
-    "duplicate_work",
-    "handoff_loops",
-    "claims_supported",
-    "announced_dispatch",
-    "dispatch_limits",
-    "latency",
-    "tokens",
-)
+LIMITS: dict[str, dict[str, Any]] = {
+    "dispatch_limits": {"max_dispatches": 3},
+    "latency": {"max_seconds": 1e9},
+    "tokens": {"max_total": 1},
+}
+"""Options of evaluators that score nothing without a limit."""
 SKIPPED = {".py", ".md", ".yaml", ".yml", ".png", ".svg", ".css", ".js"}
 
 
@@ -56,6 +49,21 @@ def recordings(also: Iterable[Path]) -> Iterator[Path]:
                 yield path
 
 
+@cache
+def specs() -> tuple[dict[str, Any], ...]:
+    """Return all evaluators that need no case, no judge, and no options but limits."""
+    found = []
+    for entry in evaluator_entries():
+        options = LIMITS.get(entry.type, {})
+        try:
+            made = entry.target.from_options(entry.type, options)
+        except InputError:  # it needs options, such as the tool that has to be called
+            continue
+        if made.checks == frozenset() and not made.needs_judge:
+            found.append({"type": entry.type, "config": options})
+    return tuple(found)
+
+
 def seen(path: Path) -> dict[str, Any]:
     """Return the records and verdicts of one recording, or the words of the error."""
     try:
@@ -63,15 +71,12 @@ def seen(path: Path) -> dict[str, Any]:
     except InputError as error:
         return {"error": [str(problem) for problem in error.problems]}
     records = [msgspec.to_builtins(trace) for trace in traces]
-    limits = {"dispatch_limits": {"max_dispatches": 3}, "latency": {"max_seconds": 1e9}}
-    limits["tokens"] = {"max_total": 1}
     verdicts = []
-    for name in EVALUATORS:
-        spec = {"type": name, "config": limits.get(name, {})}
+    for spec in specs():
         try:
             results = baton.score(traces, evaluators=[spec]).results
         except InputError as error:
-            verdicts.append({"evaluator": name, "error": str(error)})
+            verdicts.append({"evaluator": spec["type"], "error": str(error)})
             continue
         for result in results:
             verdicts += [msgspec.to_builtins(asdict(score)) for score in result.scores]

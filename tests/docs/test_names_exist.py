@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,22 @@ def test_files_that_the_architecture_names_are_there() -> None:
     package = ROOT / "src" / "baton"
     for name in re.findall(r"`([a-z_0-9/]+(?:\.py|/))`", text):
         assert (ROOT / name).exists() or (package / name).exists(), name
+
+
+def test_the_table_of_layers_has_the_order_that_is_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
+    layers = next(each["layers"] for each in contracts["contracts"] if each["type"] == "layers")
+    floor = {name: at for at, layer in enumerate(layers) for name in layer.split(" | ")}
+    table = (
+        (ROOT / "ARCHITECTURE.md").read_text("utf-8").split("| --- | --- |\n")[1].split("\n\n")[0]
+    )
+    listed = [
+        name.removesuffix("/")
+        for row in table.splitlines()
+        for name in re.findall(r"`(.*?)`", row.split("|")[1])
+    ]
+    assert sorted(listed) == sorted(floor.keys() - {"__main__"})
+    assert [floor[name] for name in listed] == sorted(floor[name] for name in listed)
 
 
 def _is_there(parts: list[str], size: int) -> bool:

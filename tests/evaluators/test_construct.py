@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import snapshot
 from tests.evaluators.judged.scripted import ScriptedJudge
 
 import baton
@@ -43,11 +44,10 @@ def test_judged_is_exported_as_the_class_of_all_rubrics() -> None:
 @pytest.mark.parametrize("limit", [0.3, 0.7])
 def test_a_rubric_is_made_by_its_name_and_scores_like_one_that_was_named(limit: float) -> None:
     played = trace(turn("How many legs do spiders have?", output="Six or eight."))
+    judge = ScriptedJudge("partially_correct")
+    made = baton.score(played, evaluators=[Judged("correctness", threshold=limit)], judge=judge)
     spec = {"type": "correctness", "config": {"threshold": limit}}
-    made, named = (
-        baton.score(played, evaluators=[each], judge=ScriptedJudge("partially_correct"))
-        for each in (Judged("correctness", threshold=limit), spec)
-    )
+    named = baton.score(played, evaluators=[spec], judge=judge)
     assert [made.results[0].scores, made.status] == [named.results[0].scores, named.status]
     assert made.results[0].scores[0].value == 0.5
 
@@ -59,9 +59,9 @@ def test_a_rubric_is_made_by_its_file_and_by_its_name_in_another_tool(tmp_path: 
         "{name: polite, summary: whether the answer is polite, unit: turn, version: '1', "
         f"threshold: 1, inputs: [answer], prompt: Is it polite?, answer: {{choices: {choices}}}}}"
     )
-    for given in (file, str(file)):
-        made = Judged(given, name="manners", samples=3)
-        assert (made.name, made.type, made.options.samples) == ("manners", "polite", 3)
+    made = Judged(file, name="manners", samples=3)
+    assert (made.name, made.type, made.options.samples) == ("manners", "polite", 3)
+    assert Judged(str(file)).shape == made.shape
     assert Judged("CorrectnessEvaluator").type == "correctness"
     assert Judged("correctness").name == "correctness"
 
@@ -88,6 +88,12 @@ def test_a_rubric_that_was_made_can_be_sent_to_another_process() -> None:
     made = Judged("correctness", threshold=0.7)
     again = pickle.loads(pickle.dumps(made))  # noqa: S301 - it was made here
     assert (again.rubric, again.options) == (made.rubric, made.options)
+
+
+def test_a_snapshot_has_every_evaluator_that_needs_no_case_and_no_options() -> None:
+    names = {spec["type"] for spec in snapshot.specs()}
+    assert {"guard_decisions", "cost", "result_used", "tokens"} <= names
+    assert not names & {"agent_chain", "contains", "panel", "tool_calls"}
 
 
 def test_a_name_that_is_none_is_an_attribute_error() -> None:
