@@ -390,7 +390,7 @@ def _add_second_judge(
                     "that flatters it would convince it twice"
                 )
             settings = {**msgspec.to_builtins(one.options), "judge": second_settings}
-            again = one.__class__(one.shape, f"{one.name} by {model}", settings)
+            again = one.from_options(one.shape, f"{one.name} by {model}", settings)
             made.append(msgspec.structs.replace(each, evaluator=again))
             seconds.add(again.name)
         return (*group, *made)

@@ -148,7 +148,7 @@ def test_a_share_is_audited_and_there_the_judge_decides(file: Path) -> None:
 def test_without_the_option_and_without_the_cascade_it_is_never_asked(file: Path) -> None:
     judge = ScriptedJudge("used")
     record = conversation(900, used=True)
-    options = {"distilled": {"file": str(file), "max_error": 0.1}, "cascade": False}
+    options: dict[str, Any] = {"distilled": {"file": str(file), "max_error": 0.1}, "cascade": False}
     for evaluator in (Judged(shipped()[RUBRIC]), Judged(shipped()[RUBRIC], **options)):
         (score,) = scores(evaluator, record, judge)
         assert score.judge is not None

@@ -69,7 +69,7 @@ def test_another_question_has_another_version_and_another_threshold_has_not() ->
 
 
 def test_a_rubric_for_each_agent_judges_those_that_have_one() -> None:
-    options = {
+    options: dict[str, Any] = {
         "unit": "run",
         "inputs": ["answer"],
         "rubric": {"research-agent": "It names lines.", "main": "It sums up."},
