@@ -60,3 +60,10 @@ def test_definitions_tell_agents_from_tools(tmp_path: Path) -> None:
     assert "agents:\n  - desk" in out.read_text()
     assert main(command) == 0
     assert "tools:\n  - desk" in out.read_text()
+
+
+def test_users_of_adk_find_it_by_the_name_of_their_function(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["convert", "--help"]) == 0
+    assert "migrate_eval_data_to_new_schema" in capsys.readouterr().out

@@ -348,6 +348,10 @@ def test_another_value_in_the_place_of_one_is_a_loss(user: str, prompt: str, dro
         ("Reserve a room for Ms Ito (12-15 Sept.).", "Reserve a room for Ms Ito, three nights."),
         ("Deploy build 4512, run the 3 smoke tests.", "Deploy build 4512, run the smoke tests."),
         (
+            "Deliver in calendar week 23 of 2025 to dock 5.",
+            "Deliver between 2 and 8 June 2025 to dock 5.",
+        ),
+        (
             "Schedule for our U10 tournament, 6 teams, 12 minutes a match, from 9:30 to 12:15.",
             "Schedule: 6 teams, 12 minutes a match, from 9:30, over by 12:15.",
         ),

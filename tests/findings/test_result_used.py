@@ -207,6 +207,21 @@ def test_all_calls_made_again_are_a_fault_also_after_a_short_result() -> None:
     assert isinstance(judge(partly), NotRecorded)
 
 
+@pytest.mark.parametrize("tool", ["get_invoice", "erp_get"])
+def test_the_name_of_a_call_made_again_is_no_use(tool: str) -> None:
+    trace = trip(
+        "The invoice INV-7 of Marlow Ltd is 912.40 EUR, due 3 July, and must not be paid twice.",
+        build.call(tool, {"n": "INV-7"}, "INV-7: Marlow Ltd, 912.40 EUR, due 3 July", id="a1"),
+        called("pay", "a2", n="INV-7", amount=912.4),
+        said("Done, 912.40 EUR to Marlow Ltd."),
+        child=(build.call(tool, {"n": "INV-7"}, "INV-7: Marlow Ltd, 912.40 EUR", id="c1"),),
+        prompt="Look up INV-7",
+    )
+    found = judge(trace)
+    assert isinstance(found, NotRecorded)
+    assert "own calls" in found.says
+
+
 def test_reading_a_file_again_before_changing_it_is_no_fault() -> None:
     trace = trip(
         "The bug is on line 88, off by one, ticket R-77",

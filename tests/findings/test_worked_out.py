@@ -760,6 +760,24 @@ def test_another_amount_and_a_count_of_something_else_are_lost(user: str, prompt
             "5,840 per flat, because your plan earns you a higher subsidy.",
         ),
         (
+            "When did we have to issue the invoice?",
+            "Terms of the invoice?",
+            "Due 2025-07-15, 30 days net",
+            "You had to issue it on 15 June 2025.",
+        ),
+        (
+            "Until when do I have to pay?",
+            "Terms of the invoice?",
+            "Issued 20 December 2025, 30 days net",
+            "Pay by 19 January 2026.",
+        ),
+        (
+            "Until when do I have to pay?",
+            "Terms of the invoice?",
+            "Issued 10 February 2028, 30 days net",
+            "Pay by 11 March 2028.",
+        ),
+        (
             "When do we start the concert?",
             "Doors of the hall?",
             "Doors open at 18:30, soundcheck 16:00 to 17:30.",
@@ -805,6 +823,12 @@ def test_plans_deadlines_and_counts_of_other_things_are_not_against_the_result(
             "Get the offer for insulating the roof.",
             "Offer: 58,400 euros. Grant 15 percent, i.e. 6,205 per flat with eight flats.",
             "6,025 per flat, because your plan earns you a higher subsidy.",
+        ),
+        (
+            "When did we have to issue the invoice?",
+            "Terms of the invoice?",
+            "Due 15 July 2025, 45 days net",
+            "It is due on 15 June 2025.",
         ),
         (
             "How many seats?",
@@ -882,3 +906,25 @@ def test_limits_that_a_target_keeps_and_old_amounts_are_not_lost(user: str, prom
 )
 def test_another_unit_size_or_order_of_digits_is_a_loss(user: str, prompt: str) -> None:
     assert carried(user, prompt) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("result", "answer", "status"),
+    [
+        (
+            "Doctor Hale is free Tuesday 9:30",
+            "Doctor Hale can see you Thursday at 9:30.",
+            "skipped",
+        ),
+        ("Doctor Hale is free Tuesday 9:30", "Doctor Hale can see you Tues at 9:30.", "passed"),
+        ("Dr. Hale hat am Dienstag um 9:30 frei", "Dr. Hale: Mittwoch, 9:30 Uhr.", "skipped"),
+        ("Free: Tuesday 9:30, Friday 14:00", "Friday 14:00 suits your shift.", "passed"),
+        (
+            "The order of 4 May arrives on Friday",
+            "It arrives on Friday; call us on Monday.",
+            "passed",
+        ),
+    ],
+)
+def test_another_weekday_is_not_passed(result: str, answer: str, status: str) -> None:
+    assert told("When can I see her?", "Slots?", result, answer) == status

@@ -104,15 +104,16 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 
 # Facts that a draft proposes are literal and stable. Literal: a word with a digit in it, or an
 # address, with the same spelling in both texts (`R-1001`, `19.99`, `kim@acme.example`). Other words
-# may differ in the next run, and a single digit occurs in any text. Stable: what the user stated is
-# the same in each run of the case. What a tool returned is assumed to be stable too, except for
-# what usually changes each time: times and dates (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs
-# and hashes, and numbers of ten and more digits (`1767225600`).
+# may differ in the next run, and a number of one or two digits occurs in any text ("by 12 June").
+# Stable: what the user stated is the same in each run of the case. What a tool returned is assumed
+# to be stable too, except for what usually changes each time: times and dates
+# (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs and hashes, and numbers of ten and more digits
+# (`1767225600`).
 _MOST = 5
 _LONGEST = 60
 _WORD = re.compile(r"[^\W_]")
 _PIECE = re.compile(r"(?:[^\s\"'`()\[\]{}<>,;!?=|*\\]|,(?=\d))+")
-_FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w).+")
+_FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w)(?!\d\d\Z).+")
 _MADE_ANEW = re.compile(
     r"\d{4}-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}|.*\d:\d\d.*|(?=.*[\da-f-]{12})[\da-fA-F-]+|.*\d{10}.*"
 )

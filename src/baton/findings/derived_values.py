@@ -14,6 +14,7 @@ from .facts import rounded_keys
 from .known_values import MOST_VALUES, Known
 from .lazy_patterns import regex
 from .values import (
+    YEAR,
     Value,
     are_near,
     decimal_places,
@@ -99,6 +100,8 @@ def follows(value: Value, mine: list[Value], against: Known) -> bool:
     """
     if value.kind in ("time", "date"):
         return _is_shifted(value, mine, against)
+    if _is_year_of_shifted(value, mine, against):
+        return True
     base = [*against.values, *against.others, *(v for v in mine if v is not value)]
     if len(base) > 2 * MOST_VALUES or is_at_rate(value, mine, against):
         return True
@@ -338,11 +341,23 @@ def _is_shifted(value: Value, mine: list[Value], against: Known) -> bool:
     """
     near = [*against.values, *against.others, *mine]
     spans = {n for other in near for n in other.numbers}
-    prefix, by = ("t:", 60) if value.kind == "time" else ("d:", 7)
+    is_date = value.kind == "date"
+    prefix, by = ("d:", 7) if is_date else ("t:", 60)
     known_keys = [key for key in against.said.keys if key.startswith(prefix)]
     for moment in moments(value.fact.keys):
         for other in moments(known_keys):
             apart = abs(moment - other)
-            if apart in spans or apart / by in spans or (value.kind == "date" and apart == 1):
+            if apart in spans or apart / by in spans or (is_date and apart == 1):
+                return True
+            # "30 days net" from 10 December, and from 10 February of a leap year.
+            if is_date and spans & {YEAR - apart, YEAR + 1 - apart, apart + 1}:
                 return True
     return False
+
+
+def _is_year_of_shifted(value: Value, mine: list[Value], against: Known) -> bool:
+    """Return whether a number is the year of a date that follows: 30 days from 20 December."""
+    if re.fullmatch(r"(?:19|20)\d\d", value.fact.text) is None:
+        return False
+    dates = (v for v in mine if v.kind == "date" and v.clause == value.clause)
+    return any(_is_shifted(date, mine, against) for date in dates)

@@ -133,6 +133,14 @@ _WITH_DIGITS = (
     _rule("fy", r"\bFY ?['’]?(20\d\d|\d\d)(?:[/-](\d{4}|\d\d))?(?!\w)", _fiscal),
     # 2024/25
     _rule("#/|#-|#–", r"(?<![\w./-])(20(\d\d))[/–-](\d\d)(?![\w/-])", _season),
+    # between 2 and 8 June
+    _rule(
+        "between|zwischen|entre",
+        rf"\b(?:between|zwischen|entre)(?: (?:the|dem|le|el))? (\d{{1,2}})(?:st|nd|rd|th|\.)?"
+        rf" (?:and|und|et|y)(?: (?:the|dem|le|el))? (\d{{1,2}})(?=(?:st|nd|rd|th|\.)?"
+        rf" (?:of |de )?(?:{_MONTH})\b)",
+        r"\1-\2",
+    ),
     # 2026-W12
     _rule("-w", r"\b(20\d\d)-?W(\d\d)(?!\w)", r"week \2 of \1"),
     # CW12, KW 12

@@ -153,6 +153,11 @@ def _days(text: str) -> list[_Day]:
     return found
 
 
+def weekdays_of(text: str) -> dict[int, str]:
+    """Return the weekdays that a text names, by their number from Monday, 0."""
+    return {day.number: day.text for day in _days(text)}
+
+
 def _weekdays(request: str, prompt: str) -> Iterator[Replaced]:
     mine, theirs = _days(request), _days(prompt)
     old = {day.number for day in mine} - {day.number for day in theirs}

@@ -34,6 +34,7 @@ from .lazy_patterns import regex
 from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
 from .quantities import days_in_full
+from .replaced_words import weekdays_of
 from .values import Value, are_near, unit_text, values_of
 from .words import in_other_script
 
@@ -94,7 +95,21 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     most = max(len(values_of(days_in_full(text))) for text in texts)
     if most > MOST_VALUES:
         return NotRecorded(says=f"the caller states {most} values at once: too many to compare")
+    moved = _other_weekday(result, said, texts)
+    if moved is not None:
+        return NotRecorded(says=f"can't tell whether `{moved[1]}` is in place of `{moved[0]}`")
     return Clear(says="nothing that the caller says is against the result")
+
+
+def _other_weekday(result: str, said: list[str], texts: list[str]) -> tuple[str, str] | None:
+    """Return a weekday that only the result names, and one that only the caller names.
+
+    "Thursday at 9:30" for "Tuesday 9:30". The caller may have worked it out: "a day earlier".
+    """
+    told, mine = weekdays_of(result), weekdays_of("\n".join(texts))
+    lost = [day for number, day in told.items() if number not in mine]
+    new = mine.keys() - told.keys() - weekdays_of("\n".join(said)).keys()
+    return (lost[0], mine[min(new)]) if lost and new else None
 
 
 def _faults(dispatch: Dispatch, given_out: list[_Given], against: Known) -> Iterator[Finding]:

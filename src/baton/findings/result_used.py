@@ -181,7 +181,8 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     if trip.result is None and not (failed and dispatch.error):
         return NotRecorded(says=_nothing_back(trace, dispatch))
     result = plain_text(trip.result) if trip.result is not None else str(dispatch.error)
-    pieces = given_out(trace, turn, trip)
+    again = _made_again(trip)
+    pieces = [piece for piece in given_out(trace, turn, trip) if piece.id not in again]
     if not index.spend(len(pieces)):
         return NotRecorded(says=TOO_LONG)
     if failed:
@@ -239,7 +240,8 @@ def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | N
         trip = round_trip(trace, dispatch)
         if trip.result is None:
             return None
-        pieces = given_out(trace, turn, trip)
+        again = _made_again(trip)
+        pieces = [piece for piece in given_out(trace, turn, trip) if piece.id not in again]
         before = had_before(trace, turn, dispatch)
         if not index.spend(1 + len(pieces) + len(before)):
             return None
@@ -256,6 +258,15 @@ def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | N
     return [FactUse(fact.text, list(dict.fromkeys(ids)), fact in own) for fact, ids in uses.items()]
 
 
+def _made_again(trip: RoundTrip) -> set[str]:
+    """Return the ids of the caller's calls that the receiver had made.
+
+    `get_invoice(INV-7)` is not a use of what a receiver found with the same call.
+    """
+    made = {call_key(s) for run in trip.runs for s in run.steps if isinstance(s, ToolCall)}
+    return {s.id for s in trip.after if isinstance(s, ToolCall) and call_key(s) in made}
+
+
 def _is_fetched(step: Step) -> bool:
     return isinstance(step, ToolCall) and step.dispatch is None and step.result is not None
 
@@ -268,8 +279,10 @@ def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fa
     fetched = [i for i, step in enumerate(trip.after) if _is_fetched(step)]
     if not fetched:
         return []
+    again = _made_again(trip)
     # Facts that were repeated before the first of these calls came from the result.
-    before = read(*(piece.text for piece in emitted(trace, trip.after[: fetched[0] + 1])))
+    first = emitted(trace, trip.after[: fetched[0] + 1])
+    before = read(*(piece.text for piece in first if piece.id not in again))
     left = [fact for fact in shown if not before.holds(fact, loosely=True)]
     own, results = Reading((), frozenset()), []
     for step in trip.after[fetched[0] :]:
@@ -278,7 +291,7 @@ def _fetched_itself(trace: Trace, trip: RoundTrip, shown: list[Fact]) -> list[Fa
         given = ""
         if isinstance(step, Said):
             given = plain_text(step.content)
-        elif isinstance(step, ToolCall):
+        elif isinstance(step, ToolCall) and step.id not in again:
             given = f"{step.name}\n{plain_text(step.arguments)}"
         reading = read(given)
         left = [f for f in left if own.holds(f) or not reading.holds(f, loosely=True)]

@@ -158,15 +158,20 @@ def are_near(some: Iterable[float], others: Iterable[float], share: float) -> bo
     return any(abs(a - b) <= share * abs(b) for a in some for b in others)
 
 
+# The days before each month, in a year without 29 February.
+_DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+YEAR = 365
+
+
 def moments(keys: Iterable[str]) -> Iterator[float]:
-    """Yield times as minutes of the day, and dates as days of a year of 31-day months."""
+    """Yield times as minutes of the day, and dates as days of a year of 365 days."""
     for key in keys:
         if key.startswith("t:"):
             hour, minute = key[2:].split(":")
             yield 60.0 * int(hour) + int(minute)
         elif key.startswith("d:") and key.count("-") == 1:
             month, day = key[2:].split("-")
-            yield 31.0 * int(month) + int(day)
+            yield float(_DAYS_BEFORE[int(month) - 1] + int(day))
 
 
 def days_of(value: Value) -> set[str]:
