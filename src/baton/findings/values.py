@@ -164,14 +164,18 @@ YEAR = 365
 
 
 def moments(keys: Iterable[str]) -> Iterator[float]:
-    """Yield times as minutes of the day, and dates as days of a year of 365 days."""
+    """Yield times as minutes of the day, and dates as days of a year of 365 days.
+
+    `13.25.` is no date, whatever a text means by it.
+    """
     for key in keys:
         if key.startswith("t:"):
             hour, minute = key[2:].split(":")
             yield 60.0 * int(hour) + int(minute)
         elif key.startswith("d:") and key.count("-") == 1:
-            month, day = key[2:].split("-")
-            yield float(_DAYS_BEFORE[int(month) - 1] + int(day))
+            month, day = map(int, key[2:].split("-"))
+            if 1 <= month <= len(_DAYS_BEFORE):
+                yield float(_DAYS_BEFORE[month - 1] + day)
 
 
 def days_of(value: Value) -> set[str]:
