@@ -104,18 +104,31 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 
 # Facts that a draft proposes are literal and stable. Literal: a word with a digit in it, or an
 # address, with the same spelling in both texts (`R-1001`, `19.99`, `kim@acme.example`). Other words
-# may differ in the next run, and a number of one or two digits occurs in any text ("by 12 June").
-# Stable: what the user stated is the same in each run of the case. What a tool returned is assumed
-# to be stable too, except for what usually changes each time: times and dates
-# (`2026-03-01T09:00`, `14:30`, `12.05.2026`), UUIDs and hashes, and numbers of ten and more digits
-# (`1767225600`).
+# may differ in the next run, and a single digit occurs in any text. Stable: what the user stated is
+# the same in each run of the case. What a tool returned is assumed to be stable too, except for
+# what usually changes each time: times and dates (`2026-03-01T09:00`, `14:30`, `12.05.2026`,
+# `12 June`), UUIDs and hashes, and numbers of ten and more digits (`1767225600`).
 _MOST = 5
 _LONGEST = 60
 _WORD = re.compile(r"[^\W_]")
 _PIECE = re.compile(r"(?:[^\s\"'`()\[\]{}<>,;!?=|*\\]|,(?=\d))+")
-_FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w)(?!\d\d\Z).+")
+_FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w).+")
 _MADE_ANEW = re.compile(
     r"\d{4}-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}|.*\d:\d\d.*|(?=.*[\da-f-]{12})[\da-fA-F-]+|.*\d{10}.*"
+)
+
+
+# Months in English, German, French, Spanish and Italian, for a day beside them.
+_MONTH = (
+    r"(?:jan(?:uary|uar|vier)?|enero|gennaio|feb(?:ruary|ruar|rero|braio)?|février|mar(?:ch|s|zo)?"
+    r"|märz|apr(?:ile?)?|avril|abril|ma[iy]|mayo|maggio|june?|juni|juin|junio|giugno|july?|juli"
+    r"|juillet|julio|luglio|aug(?:ust)?|août|agosto|sept?(?:ember|embre|iembre)?|settembre"
+    r"|o[ck]t(?:ober|obre|ubre)?|ottobre|nov(?:ember|embre|iembre)?|de[cz](?:ember)?|décembre"
+    r"|di?ciembre|dicembre)\b"
+)
+_DAY = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH}|\b{_MONTH}\.? \d{{1,2}}\b",
+    re.IGNORECASE,
 )
 
 
@@ -135,5 +148,5 @@ def _of_results(trace: Trace, turn: Turn) -> list[str]:
     # back.
     left = {d.from_run for d in turn.dispatches if d.kind == "sequence"}
     results += [r.output for r in turn.runs if r.id in left and known(trace, r, "output")]
-    facts = (fact for result in results if result for fact in _facts(result.plain()))
+    facts = (fact for result in results if result for fact in _facts(_DAY.sub(" ", result.plain())))
     return [fact for fact in dict.fromkeys(facts) if not _MADE_ANEW.fullmatch(fact)]

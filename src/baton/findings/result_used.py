@@ -181,8 +181,7 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     if trip.result is None and not (failed and dispatch.error):
         return NotRecorded(says=_nothing_back(trace, dispatch))
     result = plain_text(trip.result) if trip.result is not None else str(dispatch.error)
-    again = _made_again(trip)
-    pieces = [piece for piece in given_out(trace, turn, trip) if piece.id not in again]
+    pieces = _own_words(trace, turn, trip)
     if not index.spend(len(pieces)):
         return NotRecorded(says=TOO_LONG)
     if failed:
@@ -240,8 +239,7 @@ def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | N
         trip = round_trip(trace, dispatch)
         if trip.result is None:
             return None
-        again = _made_again(trip)
-        pieces = [piece for piece in given_out(trace, turn, trip) if piece.id not in again]
+        pieces = _own_words(trace, turn, trip)
         before = had_before(trace, turn, dispatch)
         if not index.spend(1 + len(pieces) + len(before)):
             return None
@@ -256,6 +254,12 @@ def fact_uses(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[FactUse] | N
     except TooMuchTextError:
         return None
     return [FactUse(fact.text, list(dict.fromkeys(ids)), fact in own) for fact, ids in uses.items()]
+
+
+def _own_words(trace: Trace, turn: Turn, trip: RoundTrip) -> list[Piece]:
+    """Return what a caller gave out after a result, without calls that the receiver had made."""
+    again = _made_again(trip)
+    return [piece for piece in given_out(trace, turn, trip) if piece.id not in again]
 
 
 def _made_again(trip: RoundTrip) -> set[str]:
