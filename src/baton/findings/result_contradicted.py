@@ -108,7 +108,9 @@ def _other_weekday(result: str, said: list[str], texts: list[str]) -> tuple[str,
     """
     told, mine = weekdays_of(result), weekdays_of("\n".join(texts))
     lost = [day for number, day in told.items() if number not in mine]
-    new = mine.keys() - told.keys() - weekdays_of("\n".join(said)).keys()
+    new = mine.keys() - told.keys()
+    if lost and new:
+        new -= weekdays_of("\n".join(said)).keys()
     return (lost[0], mine[min(new)]) if lost and new else None
 
 
