@@ -349,10 +349,23 @@ def _is_shifted(value: Value, mine: list[Value], against: Known) -> bool:
             apart = abs(moment - other)
             if apart in spans or apart / by in spans or (is_date and apart == 1):
                 return True
-            # "30 days net" from 10 December, and from 10 February of a leap year.
-            if is_date and spans & {YEAR - apart, YEAR + 1 - apart, apart + 1}:
+            if is_date and not spans.isdisjoint(_around(moment, other)):
                 return True
     return False
+
+
+# The day of the year after which a leap year has one more.
+_END_OF_FEBRUARY = 59
+
+
+def _around(moment: float, other: float) -> Iterator[float]:
+    """Yield the days between two days over the end of a year, and over 29 February."""
+    first, last = sorted((moment, other))
+    yield YEAR - (last - first)
+    if first > _END_OF_FEBRUARY:
+        yield YEAR + 1 - (last - first)
+    elif last > _END_OF_FEBRUARY:
+        yield last - first + 1
 
 
 def _is_year_of_shifted(value: Value, mine: list[Value], against: Known) -> bool:

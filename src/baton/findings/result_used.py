@@ -268,6 +268,8 @@ def _made_again(trip: RoundTrip) -> set[str]:
     `get_invoice(INV-7)` is not a use of what a receiver found with the same call.
     """
     made = {call_key(s) for run in trip.runs for s in run.steps if isinstance(s, ToolCall)}
+    if not made:
+        return set()
     return {s.id for s in trip.after if isinstance(s, ToolCall) and call_key(s) in made}
 
 
