@@ -1,20 +1,24 @@
 """Compare what two versions of Baton make of the same recordings: the records and the verdicts.
 
-Write a snapshot with one version and hold the other one against it::
+Compare the current files with a revision::
 
-    python -m tests.snapshot write before.jsonl
-    python -m tests.snapshot compare before.jsonl
+    python -m tests.snapshot --against main
 
-Every file below `tests/data`, `examples` and the folders named with `--also` is read by itself and
-is scored by all evaluators that need no case, no judge and no options. `compare` lists each
-recording that differs, with the first place where it does, and ends with 1 if there is one.
+Every file below `tests/data`, `tests/records` and `examples`, or below the folders that are given,
+is read by itself and is scored by all evaluators that need no case, no judge and no options: once
+with the current code and once with that of the revision, in a worktree that is removed at the end.
+Each recording that differs is printed with the first place where it does. If there is one, the
+exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,10 +29,10 @@ from msgspec.structs import asdict
 
 import baton
 from baton.evaluators.registry import evaluator_entries
-from baton.model import InputError
+from baton.model import InputError, counted
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("tests/data", "examples")
+FOLDERS = tuple(map(Path, ("tests/data", "tests/records", "examples")))
 LIMITS: dict[str, dict[str, Any]] = {
     "dispatch_limits": {"max_dispatches": 3},
     "latency": {"max_seconds": 1e9},
@@ -38,9 +42,9 @@ LIMITS: dict[str, dict[str, Any]] = {
 SKIPPED = {".py", ".md", ".yaml", ".yml", ".png", ".svg", ".css", ".js"}
 
 
-def recordings(also: Iterable[Path]) -> Iterator[Path]:
+def recordings(folders: Iterable[Path] = FOLDERS) -> Iterator[Path]:
     """Yield every file that may hold traces, and the folders of Claude's sessions."""
-    for folder in (*map(Path, FOLDERS), *also):
+    for folder in folders:
         for path in sorted(folder.rglob("*")):
             if "__pycache__" in path.parts:
                 continue
@@ -71,16 +75,20 @@ def seen(path: Path) -> dict[str, Any]:
     except InputError as error:
         return {"error": [str(problem) for problem in error.problems]}
     records = [msgspec.to_builtins(trace) for trace in traces]
-    verdicts = []
+    verdicts: dict[str, Any] = {}
     for spec in specs():
         try:
             results = baton.score(traces, evaluators=[spec]).results
         except InputError as error:
-            verdicts.append({"evaluator": spec["type"], "error": str(error)})
+            verdicts[spec["type"]] = {"error": str(error)}
             continue
-        for result in results:
-            verdicts += [msgspec.to_builtins(asdict(score)) for score in result.scores]
-            verdicts.append({"status": result.status})
+        verdicts[spec["type"]] = [
+            {
+                "status": result.status,
+                "scores": [msgspec.to_builtins(asdict(score)) for score in result.scores],
+            }
+            for result in results
+        ]
     return {"records": records, "verdicts": verdicts}
 
 
@@ -100,33 +108,64 @@ def difference(before: Any, now: Any, at: str = "") -> str | None:
     return None if before == now else f"{at}: {str(before)[:200]!r} -> {str(now)[:200]!r}"
 
 
-def main() -> int:
-    """Write or compare a snapshot."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("act", choices=["write", "compare"])
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--also", type=Path, action="append", default=[])
-    given = parser.parse_args()
-    found = ((str(path), seen(path)) for path in recordings(given.also))
-    if given.act == "write":
-        with given.file.open("w", encoding="utf-8") as out:
-            for name, one in found:
-                out.write(json.dumps([name, one], sort_keys=True) + "\n")
-        return 0
-    with given.file.open(encoding="utf-8") as lines:
-        before = dict(json.loads(line) for line in lines)
-    differing = 0
-    for name, one in found:
-        now = json.loads(json.dumps(one))
-        changed = difference(before.pop(name, None), now)
+def snapshot_of(revision: str, folders: Iterable[Path]) -> dict[str, Any]:
+    """Return the snapshot that the code of a revision makes of the current recordings."""
+    with tempfile.TemporaryDirectory(prefix="snapshot-") as made:
+        tree, file = Path(made) / "tree", Path(made) / "snapshot.jsonl"
+        git = ("git", "-C", str(ROOT), "worktree")
+        subprocess.run([*git, "add", "--quiet", "--detach", str(tree), revision], check=True)
+        try:
+            command = [sys.executable, "-m", "tests.snapshot", "--write", str(file)]
+            environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+            subprocess.run([*command, *map(str, folders)], env=environment, check=True)
+        finally:
+            subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+        with file.open(encoding="utf-8") as lines:
+            return dict(json.loads(line) for line in lines)
+
+
+def differences(before: dict[str, Any], now: dict[str, Any]) -> int:
+    """Print what differs between two snapshots, and return how many lines that took."""
+    count = 0
+    known = [{e for one in s.values() for e in one.get("verdicts", ())} for s in (before, now)]
+    for evaluator in sorted(known[0] ^ known[1]):
+        print(f"evaluator {evaluator}: only {'before' if evaluator in known[0] else 'now'}")
+        count += 1
+        for one in (*before.values(), *now.values()):
+            one.get("verdicts", {}).pop(evaluator, None)
+    for name in sorted(before.keys() | now.keys()):
+        changed = difference(before.get(name), now.get(name))
         if changed:
-            differing += 1
             print(f"{name}{changed}")
-    for name in before:
-        differing += 1
-        print(f"{name}: not read any more")
-    print(f"{differing} recordings differ")
-    return 1 if differing else 0
+            count += 1
+    return count
+
+
+def main() -> int:
+    """Compare the current files with a revision, or only write their snapshot."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    act = parser.add_mutually_exclusive_group(required=True)
+    act.add_argument("--against", metavar="REVISION")
+    act.add_argument("--write", metavar="FILE", type=Path)
+    parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
+    given = parser.parse_args()
+    os.chdir(ROOT)
+    if given.write:
+        with given.write.open("w", encoding="utf-8") as out:
+            for path in recordings(given.folders):
+                out.write(json.dumps([str(path), seen(path)], sort_keys=True) + "\n")
+        return 0
+    try:
+        before = snapshot_of(given.against, given.folders)
+        found = {str(path): seen(path) for path in recordings(given.folders)}
+    except subprocess.CalledProcessError:
+        return 2  # the command has said why
+    except KeyboardInterrupt:
+        return 130
+    count = differences(before, json.loads(json.dumps(found)))
+    total = counted(len(before.keys() | found.keys()), "recording")
+    print(f"{total}, {counted(count, 'difference')}")
+    return 1 if count else 0
 
 
 if __name__ == "__main__":

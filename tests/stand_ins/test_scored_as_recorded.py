@@ -28,7 +28,7 @@ VERDICTS = (
 def all_recorded() -> list[Trace]:
     """Every recording of the tests and examples that has a dispatch, each once."""
     found: dict[bytes, Trace] = {}
-    for path in recordings([]):
+    for path in recordings():
         try:
             traces = baton.load_traces(path)
         except InputError:
