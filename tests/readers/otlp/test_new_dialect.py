@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.extended import Copy
 
-DIALECTS = "src/baton/readers/otlp/dialects"
+from baton.readers import otlp
+from baton.readers.otlp.dialects import DIALECTS
+
+FOLDER = "src/baton/readers/otlp/dialects"
 DIALECT = '''
 """Acme's spans."""
 
@@ -73,6 +79,38 @@ def refine(says: Reading, span: Span) -> Reading:
 DIALECT = Dialect(name="acme", refine=refine)
 '''
 
+SPECIAL = '''
+"""What is special about Acme."""
+
+from baton.readers.otlp.readings import Node
+
+from .base import Dialect, Framework
+
+
+def broke_off(node: Node) -> str | None:
+    return node.span.attributes.get("acme.broke")
+
+
+DIALECT = Dialect(
+    name="acme",
+    refusals=("Acme may not",),
+    framework=Framework(has_rounds=True, has_data=True, broke_off=broke_off),
+)
+'''
+CORE = Path(otlp.__file__).parent
+MODULES = [
+    path for path in sorted(CORE.rglob("*.py")) if not path.is_relative_to(CORE / "dialects")
+]
+GENERAL = {"agent", "agents", "ai", "code", "framework", "frameworks", "google", "index"}
+"""Words in the names of dialects that are not about them: `google.protobuf` is a library."""
+OWN = {
+    "own.py": {"gen_ai"},  # the convention in which Baton writes its own spans
+    # Files in a tool's own format.
+    "wire/json_records.py": {"mlflow"},
+    "wire/mlflow.py": {"mlflow"},
+    "wire/sdk.py": {"openinference"},
+}
+
 
 def _span(id_: str, trace: str, at: int, parent: str | None, **told: Any) -> dict[str, Any]:
     attributes = [
@@ -95,7 +133,7 @@ def _shown(copy: Copy, *scopes: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_file_put_into_the_folder_is_read(tmp_path: Path) -> None:
     copy = Copy(tmp_path)
-    copy.add(f"{DIALECTS}/acme.py", DIALECT)
+    copy.add(f"{FOLDER}/acme.py", DIALECT)
     spent = {"used.input_tokens": 50, "used.output_tokens": 10}
     made = [
         _span("1", "a", 10, None, kind="worker", name="worker/clerk", chat="c-1"),
@@ -119,9 +157,54 @@ def test_a_file_put_into_the_folder_is_read(tmp_path: Path) -> None:
 
 def test_a_framework_that_adds_to_a_convention_is_a_dialect_too(tmp_path: Path) -> None:
     copy = Copy(tmp_path)
-    copy.add(f"{DIALECTS}/acme.py", DIALECT)
-    copy.add(f"{DIALECTS}/acme_flow.py", FRAMEWORK)
+    copy.add(f"{FOLDER}/acme.py", DIALECT)
+    copy.add(f"{FOLDER}/acme_flow.py", FRAMEWORK)
     work = _span("1", "a", 10, None, kind="worker", name="clerk", role="refunds")
     said = _span("2", "a", 10, "1", kind="thought", out="Done.")
     trace = _shown(copy, {"scope": {"name": "acme"}, "spans": [work, said]})
     assert [run["agent"] for run in trace["turns"][0]["runs"]] == ["refunds"]
+
+
+def test_what_is_special_about_a_framework_is_in_its_file(tmp_path: Path) -> None:
+    copy = Copy(tmp_path)
+    copy.add(f"{FOLDER}/acme.py", DIALECT)
+    copy.add(f"{FOLDER}/acme_flow.py", SPECIAL)
+    call = {"type": "tool_call", "id": "1", "name": "pay", "arguments": {"sum": 3}}
+    answer = {"type": "tool_call_response", "id": "1", "response": "Acme may not pay."}
+    asked = {"role": "assistant", "parts": [call]}
+    heard = json.dumps([asked, {"role": "tool", "parts": [answer]}])
+    made = [
+        _span("1", "a", 10, None, kind="worker", name="clerk"),
+        _span("2", "a", 10, "1", kind="thought", out=json.dumps([asked])),
+        _span("3", "a", 11, "1", kind="thought", **{"in": heard}, out="One moment."),
+        _span("4", "a", 20, None, kind="worker", name="clerk", broke="No more money."),
+        _span("5", "a", 20, "4", kind="thought", out="Sorry."),
+    ]
+    for span in made:
+        span.setdefault("parentSpanId", "9" * 16)
+    trace = _shown(copy, {"scope": {"name": "acme"}, "spans": made})
+    [run] = trace["turns"][0]["runs"]
+    [pay] = [step for step in run["steps"] if step["type"] == "tool_call"]
+    assert (pay["status"], pay["refused_by"]) == ("refused", "user")
+    assert (run["status"], run["error"]) == ("failed", "No more money.")
+    assert "turn.output.data" not in trace["unknown"]
+
+
+def _code(module: Path) -> str:
+    """Return a module in lower case, without comments and docstrings, which may give examples."""
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            texts = [
+                o for o in body if isinstance(o, ast.Expr) and isinstance(o.value, ast.Constant)
+            ]
+            node.body = [each for each in body if each not in texts] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(tree).lower()
+
+
+@pytest.mark.parametrize("module", MODULES, ids=[str(path.relative_to(CORE)) for path in MODULES])
+def test_only_the_dialects_name_conventions_and_frameworks(module: Path) -> None:
+    words = {word for dialect in DIALECTS for word in dialect.name.split("-")} - GENERAL
+    words |= {"langchain", "openai", "anthropic", "gemini", "gen_ai"}
+    named = set(re.findall(rf"(?<![a-z])(?:{'|'.join(sorted(words))})(?![a-z])", _code(module)))
+    assert named <= OWN.get(module.relative_to(CORE).as_posix(), set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.readers.otlp.dialects.genai import thrown_in_javascript
+from baton.readers.otlp.span import thrown_in_javascript
 
 from .spans import (
     Piece,

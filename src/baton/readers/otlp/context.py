@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-
 import msgspec
 
 from baton.model import Content, Ref, Said, ToolCall, Turn
 
+from .dialects import framework_of
 from .messages import Message
 from .readings import AgentSpan, ModelSpan
 from .runs import RunSpans
-
-# ADK repeats what other agents did in a user message: `For context:` (until 2.12), or a sentence
-# that starts this way, followed by `[writer] said: ...` or the same text between two marks. It is
-# the last message before an agent that got control, and it is not a request by the user.
-_RETOLD = "For context"
-_ADK = "google-adk"
-# The marks are on separate lines, because the sentence before them also names both.
-_QUOTE = re.compile(
-    r"<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n(.*?)\n<<<END_QUOTED_AGENT_CONTENT>>>", re.DOTALL
-)
-_SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
 
 
 def input_of(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:
@@ -40,7 +27,8 @@ def input_of(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None
 
 
 def _is_retold(says: AgentSpan | ModelSpan, content: Content) -> bool:
-    return says.framework == _ADK and (content.text or "").startswith(_RETOLD)
+    retold = framework_of(says.framework).retold
+    return retold is not None and retold(content.text or "") is not None
 
 
 class Contexts:
@@ -115,8 +103,9 @@ def _texts(draft: RunSpans, message: Message) -> list[str]:
     texts: list[str] = []
     content = message.content
     if content is not None and (text := content.plain()):
-        retold = draft.first.says.framework == _ADK and text.startswith(_RETOLD)
-        texts += _retold(text) if retold else (text,)
+        retold = framework_of(draft.first.says.framework).retold
+        repeated = retold(text) if retold is not None else None
+        texts += (text,) if repeated is None else repeated
     texts += [_call(call.name, call.arguments) for call in message.calls]
     for answer in message.answers:
         if answer.result is not None and (text := answer.result.plain()):
@@ -126,13 +115,3 @@ def _texts(draft: RunSpans, message: Message) -> list[str]:
 
 def _call(name: str, arguments: object) -> str:
     return msgspec.json.encode([name, arguments]).decode()
-
-
-def _retold(text: str) -> Iterable[str]:
-    """Return the texts of other agents that ADK's message repeats, one by one."""
-    quoted: list[str] = _QUOTE.findall(text)
-    if quoted:
-        return quoted
-    # `For context:` is on its own line, and each part starts with the agent's name.
-    parts = re.split(r"\n(?=\[[^\]\n]+\] )", text)[1:]
-    return [match[1] if (match := _SAID.match(part)) else part for part in parts]

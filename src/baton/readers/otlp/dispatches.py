@@ -15,7 +15,8 @@ from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
-from .dialects.handover import asks_all, prompt_of
+from .dialects import DIALECTS
+from .dialects.handover import asks_all, prompt_of, receiver_in
 from .readings import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
 from .runs import RunSpans
 from .steps import Action
@@ -55,13 +56,7 @@ The number of edges grows with the square of the number of runs.
 _MOST_ALIKE = 50
 """The maximum number of calls with one prompt that are looked at for one run."""
 
-_RESULTS = {
-    "gen_ai.tool.call.result": "",
-    "tool_response": "",
-    "output.value": "",
-    "traceloop.entity.output": "",
-    "mlflow.spanOutputs": '""',
-}
+_RESULTS = {name: empty for dialect in DIALECTS for name, empty in dialect.results.items()}
 """Attributes with the result of a tool, and their value for an empty text."""
 
 ActionsByRun = dict[int, list[Action]]
@@ -844,19 +839,14 @@ def _aims_at(transfer: _Transfer, run: RunSpans, before: list[RunSpans]) -> bool
 def _rename_targets(pending: list[_Transfer], run: RunSpans) -> None:
     """Take the target of a transfer from the answer to its call, which the receiver was given.
 
-    The hand-over tool of OpenAI Agents may have any name (`tool_name_override`). Its answer is
-    always `{"assistant": "Billing"}`, and some instrumentations have no span of the hand-off.
+    A hand-over tool may have any name, and some instrumentations have no span of the hand-off.
     """
     named: set[str | None] = set()
     for message in run.models[0].heard_messages() if run.models else ():
         for answer in message.answers:
-            said = answer.result.plain() if answer.result is not None else None
-            if not isinstance(said, str) or "assistant" not in said:
-                continue
-            data = parsed(said)
-            if isinstance(data, dict) and data.keys() == {"assistant"}:
-                if same_name(str(data["assistant"]), run.agent):
-                    named.add(answer.id)
+            receiver = receiver_in(answer.result) if answer.result is not None else None
+            if same_name(receiver, run.agent):
+                named.add(answer.id)
     for transfer in pending if named else ():
         call = transfer.action.call
         if call is None or call.id is None or call.id not in named:

@@ -35,8 +35,7 @@ from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
 
 from .context import Contexts, input_of
-from .dialects import DIALECTS
-from .dialects.genai import error_text
+from .dialects import DIALECTS, framework_of
 from .dispatches import ActionsByRun, link, offer_tools
 from .length_limit import without_truncated
 from .messages import last_of
@@ -53,7 +52,7 @@ from .readings import (
     instructions_text,
 )
 from .runs import RunSpans, find_runs, in_start_order
-from .span import ERROR, Conversation, Event, Span
+from .span import ERROR, Conversation, Event, Span, error_text
 from .steps import write_steps
 from .turns import whole_turns
 from .unproven import settle_unproven
@@ -72,10 +71,6 @@ _DECIDED = f"{OF_GUARDS}on"
 """The attribute of a span with a guard's decision."""
 _CASE = "baton.case"
 """The attribute by which a program says which case it plays."""
-# pydantic-ai writes `final_result`. For other frameworks it is unknown whether an answer had a
-# structured form, so a missing one must not count as none.
-_TELLS_DATA = ("pydantic-ai",)
-"""Frameworks whose spans hold the structured output of an agent."""
 
 
 def read_conversation(
@@ -101,7 +96,7 @@ def read_conversation(
         unknown=[
             "state",
             "turn.state",
-            *([] if source.framework in _TELLS_DATA else ["turn.output.data"]),
+            *([] if framework_of(source.framework).has_data else ["turn.output.data"]),
         ],
         dropped=[Dropped(what=what, count=count) for what, count in reader.dropped.items()],
         attributes={
@@ -327,18 +322,10 @@ def _describe(draft: RunSpans, opens: bool) -> None:
 
 
 def _broke_off(draft: RunSpans) -> str | None:
-    """Return the error that ended a run of OpenAI's Agents SDK.
-
-    Its spans record an error at the agent's turn in which it was raised ("Tool not found"). Newer
-    versions have a separate span for each turn, while the agent's own span and its parents are OK.
-    """
+    """Return the error that ended a run, in frameworks that record it below the agent's span."""
     node = (draft.nodes or draft.owned)[-1]
-    if node.says.framework != "openai-agents" or not node.children:
-        return None
-    last = max(node.children, key=lambda child: child.started)
-    if type(last.says) is not PlainSpan or last.span.status != ERROR:
-        return None
-    return error_text(last.span) or "the last turn of the agent failed"
+    broke_off = framework_of(node.says.framework).broke_off
+    return broke_off(node) if broke_off is not None else None
 
 
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 from baton.model import AgentCard, Content, Usage
 
 from .messages import Answer, Message, last_of, read_messages
-from .span import Span
+from .span import ERROR, Span, error_text
 from .values import content
 
 Mode = Literal["transfer", "delegate"]
@@ -150,8 +150,8 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
 
     ``mode`` and ``target``: how the call passes work on, and to which agent; ``sure`` if an
     attribute states the mode. ``target_kind``: the kind of the target. ``launched``: the call only
-    started the target. ``early``: the span ended before there was a result. ``allowed``: the tools
-    that the call lets its agent use. ``request``: the model request that wrote the call.
+    started the target. ``tells_result``: if there was a result, it is recorded. ``allowed``: the
+    tools that the call lets its agent use. ``request``: the model request that wrote the call.
     """
 
     name: str | None = None
@@ -161,7 +161,7 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
     result: Content | None = None
     refused_by: Literal["policy", "user"] | None = None
     launched: bool = False
-    early: bool = False
+    tells_result: bool = True
     mode: Mode | None = None
     target: str | None = None
     sure: bool = False
@@ -277,6 +277,13 @@ def _share(says: Reading, other: AgentSpan | WorkflowSpan | PlainSpan) -> None:
     other.failed, other.error = says.failed, says.error
     if isinstance(says, _Conversing):
         other.heard, other.spoken = says.heard, says.spoken
+
+
+def fail(says: Reading, span: Span) -> None:
+    """Record that a span failed, by its status: others can have exception events, too."""
+    # LangGraph records an exception event for each move between graphs, with the status OK.
+    if span.status == ERROR:
+        says.failed, says.error = True, error_text(span)
 
 
 class Node(msgspec.Struct, eq=False):

@@ -11,6 +11,7 @@ import msgspec
 from baton.model import AgentRun, Content, Turn
 from baton.readers.builder import MAIN
 
+from .dialects import framework_of
 from .readings import (
     OWNED,
     AgentSpan,
@@ -26,14 +27,6 @@ from .values import name_key, plain_name, same_name
 
 _DONE = (*OWNED, MessageSpan)
 """Readings that belong to a run, with or without an agent span."""
-# AutoGen writes an `invoke_agent` span for each message that an agent answers, and ADK writes one
-# for each round of a loop. Two of them in a row with no hand-off between are one run. In other
-# frameworks, two spans mean that the program started the agent twice.
-_ROUNDS = ("autogen", "google-adk")
-"""Frameworks that invoke an agent again for each round of its work."""
-
-
-_STRANDS = "strands"
 
 
 class RunSpans(msgspec.Struct, eq=False):
@@ -85,10 +78,10 @@ class RunSpans(msgspec.Struct, eq=False):
         """Return whether the agent surely asked its model again after it passed work on.
 
         A request proves nothing without a span of the agent, as it can be another agent's, or if it
-        is below a later span of the agent, which may have got control back. In Strands, an agent
-        says a last word before a transfer takes effect.
+        is below a later span of the agent, which may have got control back. In some frameworks, an
+        agent says a last word before a transfer takes effect.
         """
-        late = transfer and self.first.says.framework == _STRANDS
+        late = transfer and framework_of(self.first.says.framework).speaks_after_transfer
         if at is None or not self.named or late:
             return False
         begun = [node for node in self.nodes if node.started <= at]
@@ -493,7 +486,7 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
     if _failed(before):
         asked = _asked(before)
         return asked is not None and asked == _asked(run)
-    goes_on = before.first.says.framework in _ROUNDS or any(
+    goes_on = framework_of(before.first.says.framework).has_rounds or any(
         type(says := node.says) is AgentSpan and (says.late or says.resumes) for node in run.nodes
     )
     if not goes_on:

@@ -1,4 +1,4 @@
-"""A span in one form for all wire formats and the SDK, with its numbers, times and ids."""
+"""A span in one form for all wire formats and the SDK: its numbers, times, ids and errors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+
+from .values import first, text
 
 OK, ERROR = 1, 2
 """Values of ``Span.status`` besides 0, which is unset."""
@@ -71,6 +73,9 @@ class Conversation(msgspec.Struct, kw_only=True):
     turns: list[list[Span]] = msgspec.field(default_factory=list)
 
 
+_TRACEBACK = "Traceback (most recent call last):"
+_CLASS_NAME = 100
+"""The length of the longest name of an error class, and of the characters around it."""
 _STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
 _NO_SPAN = "0" * 16
 _LEAST, _MOST = -(2**63), 2**64 - 1
@@ -183,3 +188,37 @@ def _hex(text: str, digits: int, base64_length: int) -> str:
     if len(id_) != digits:
         id_ = id_.zfill(digits)
     return id_ if id_.strip("0") else ""
+
+
+def error_text(span: Span) -> str | None:
+    """Return what a failed span says about its error."""
+    if span.message:
+        thrown = thrown_in_javascript(span.message)
+        if thrown is not None:
+            return thrown[1] or thrown[0]
+        # OpenInference appends the traceback to the error. It is not part of the message.
+        return span.message.partition(_TRACEBACK)[0].rstrip() or span.message
+    for event in span.events:
+        if event.name == "exception":
+            said = first(event.attributes, "exception.message", "exception.type")
+            if said:
+                return str(said)
+    return text(span.attributes.get("error.type"))
+
+
+def thrown_in_javascript(status: str) -> tuple[str, str] | None:
+    """Return class and message of an error that OpenInference for JavaScript wrote as a status.
+
+    It writes the message, and after an empty line the stack, which begins with the class and the
+    message again.
+    """
+    head, at, _ = status.partition("\n    at ")
+    # The message is half of this, apart from the name of the class.
+    middle = head.find("\n\n", max((len(head) - _CLASS_NAME) // 2, 0)) if at else -1
+    while 0 <= middle <= len(head) // 2:
+        message, stack = head[:middle], head[middle + 2 :]
+        name = stack.removesuffix(f": {message}") if message else stack
+        if name.isidentifier():
+            return name, message
+        middle = head.find("\n\n", middle + 1)
+    return None

@@ -11,24 +11,15 @@ import msgspec
 
 from baton.model import Content, Said, Step, ToolCall
 
+from .dialects import DIALECTS, framework_of
 from .dialects.handover import by_name
 from .messages import Answer, Call, Message
 from .readings import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
 from .runs import RunSpans
 from .values import HIDDEN, name_key, same_name
 
-_ADK = "google-adk"
-_CLAUDE_CODE = "claude-code"
-_REFUSED = (
-    "Tool execution was not approved.",
-    "The tool call was denied.",
-    "Error: Tool call invocation was rejected by user.",
-    "This tool call is rejected.",
-    "User rejected the tool call for `",
-)
-"""Texts that frameworks send to a model if a person has refused its call."""
-_ASKED = ("This tool call requires confirmation, please approve or reject.",)
-"""Texts that frameworks send to a model while the decision is pending."""
+_REFUSED = tuple(text for dialect in DIALECTS for text in dialect.refusals)
+_ASKED = tuple(text for dialect in DIALECTS for text in dialect.questions)
 
 
 def is_pending(answer: str) -> bool:
@@ -135,11 +126,12 @@ def _repeats(tool: ToolSpan, first: ToolSpan) -> bool:
 
 
 def _is_own_id(tool: ToolSpan) -> bool:
-    """Return whether ADK itself gave a call its id, which is never given again.
+    """Return whether the framework itself gave a call its id, which is never given again.
 
     If the spans are without content, only this shows that a confirmed call is the one that waited.
     """
-    return tool.framework == _ADK and (tool.call or "").startswith("adk-")
+    own = framework_of(tool.framework).call_ids
+    return own is not None and tool.call is not None and tool.call.startswith(own)
 
 
 _Queue = deque[Action] | list[Action]
@@ -554,9 +546,7 @@ def _settle(action: Action) -> None:
         step.refused_by = "user" if decision == "refused" else None
     if step.arguments is None:
         step.unknown = ["arguments"]
-    # Claude Code's export has results of some tools only.
-    told = tool is not None and tool.arguments is not None and tool.framework != _CLAUDE_CODE
-    told = told and tool is not None and not tool.early
+    told = tool is not None and tool.arguments is not None and tool.tells_result
     unread = tool is None or (tool.result is None and not (told and _is_open(action.node)))
     if step.result is None and unread and not failed and step.status == "ok":
         step.unknown.append("result")

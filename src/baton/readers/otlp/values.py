@@ -260,8 +260,6 @@ _COUNTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-_GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thoughts", "total")
-
 
 def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
     """Read the counts with the first prefix for which there are any; ``None`` without counts."""
@@ -289,22 +287,6 @@ def usage_by(attributes: Mapping[str, Any], counts: list[tuple[str, str]] | None
     for kind, name in counts:
         found[kind] = whole(attributes[name])
     return usage(**found)
-
-
-def usage_of_gemini(response: Any) -> Usage | None:
-    """Read the counts in a Gemini response; ``None`` if it has none."""
-    counts = response.get("usage_metadata") if isinstance(response, Mapping) else None
-    if not isinstance(counts, Mapping):
-        return None
-    count = {kind: whole(counts.get(f"{kind}_token_count")) for kind in _GEMINI}
-    prompt, tools = count["prompt"], count["tool_use_prompt"]
-    return usage(
-        input=prompt if tools is None else (prompt or 0) + tools,
-        output=count["candidates"],
-        total=count["total"],
-        read=count["cached_content"],
-        thinking=count["thoughts"],
-    )
 
 
 def usage(

@@ -23,9 +23,9 @@ from baton.readers.otlp.readings import (
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import MOST_NAMES, amount, counts_in, usage_by
 
-from .base import Dialect
+from .base import Dialect, Framework
 
-__all__ = ["DIALECTS", "Dialect", "goes_on", "read_span", "resolve"]
+__all__ = ["DIALECTS", "Dialect", "framework_of", "goes_on", "read_span", "resolve"]
 
 _MODULES = [import_module(module.name) for module in iter_modules(__path__, f"{__name__}.")]
 DIALECTS: tuple[Dialect, ...] = tuple(
@@ -56,6 +56,13 @@ _MOST_SHAPES = 4096
 """The number of cached shapes, so that no file can fill the memory."""
 _NEW = _Plan("", lambda _: PlainSpan())
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
+_FRAMEWORKS = {d.name: d.framework for d in DIALECTS if d.framework is not None}
+_ANY = Framework()
+
+
+def framework_of(name: str | None) -> Framework:
+    """Return what is special about the framework that a reading or a source names."""
+    return _FRAMEWORKS.get(name or "", _ANY)
 
 
 def goes_on(before: list[Span], spans: list[Span]) -> bool:

@@ -58,7 +58,7 @@ def _unpack(says: ToolSpan, said: str) -> bool:
         return False
     error = printed_value(printed, otherwise=printed)
     # A delegation's result is a generator, which is read only after the span has ended.
-    says.early = result.startswith(("<generator", "<async_generator"))
+    says.tells_result = not result.startswith(("<generator", "<async_generator"))
     says.result = (
         None if result.startswith("<") else content(printed_value(result, otherwise=result))
     )

@@ -24,6 +24,7 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     WorkflowSpan,
     as_agent,
+    fail,
     node_of,
 )
 from baton.readers.otlp.span import Event, Span
@@ -39,8 +40,7 @@ from baton.readers.otlp.values import (
     whole,
 )
 
-from .base import Dialect
-from .genai import fail
+from .base import Dialect, Framework
 from .handover import hand_over
 
 _FRAMEWORK = "autogen"
@@ -268,5 +268,12 @@ def _time(value: Any) -> float | None:
 
 
 DIALECT = Dialect(
-    name=_FRAMEWORK, rank=80, claims=claims, read=read, refine=refine, resolve=resolve
+    name=_FRAMEWORK,
+    rank=80,
+    claims=claims,
+    read=read,
+    refine=refine,
+    resolve=resolve,
+    # It writes an `invoke_agent` span for each message that an agent answers.
+    framework=Framework(has_rounds=True),
 )

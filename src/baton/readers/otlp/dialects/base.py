@@ -16,6 +16,32 @@ def with_attribute(name: str) -> Callable[[Span], bool]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Framework:
+    """What is special about a framework, by whichever convention its spans are recorded.
+
+    Attributes:
+        has_rounds: It starts a span of an agent for each round of the agent's work, so two of them
+            in a row with no hand-off between are one run. AutoGen writes one for each message that
+            an agent answers. In other frameworks, the program started the agent twice.
+        speaks_after_transfer: An agent says a last word before its transfer takes effect.
+        has_data: The spans contain the structured output of an agent. Elsewhere it is unknown
+            whether an answer had a structured form, so a missing one must not count as none.
+        call_ids: A prefix of the ids that the framework itself gives to calls, each only once.
+        broke_off: Returns the error that ended a run if only spans below the agent's tell it, from
+            the last span of the agent; ``None`` if there is none.
+        retold: Returns the texts of other agents that a message to an agent repeats, one by one;
+            ``None`` for any other message, such as a request of the user.
+    """
+
+    has_rounds: bool = False
+    speaks_after_transfer: bool = False
+    has_data: bool = False
+    call_ids: str | None = None
+    broke_off: Callable[[Node], str | None] | None = None
+    retold: Callable[[str], list[str] | None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Dialect:
     """The convention of an instrumentation's spans, or a framework's additions to a convention.
 
@@ -23,6 +49,8 @@ class Dialect:
     is found. A convention has ``claims`` and ``read``. A framework whose spans follow the
     convention of another project (for example CrewAI, which uses OpenInference) has neither: it
     only refines the readings that have its name as ``framework``.
+
+    Other modules name no convention and no framework: what they need to know is a field here.
 
     Attributes:
         name: The name of the dialect. Readings with this ``framework`` also belong to it.
@@ -56,6 +84,11 @@ class Dialect:
         conversations: The same for weaker names, which sub-agents can set to their own values.
         session: Attributes that only sometimes name the conversation, each with a function that
             reads the name from all attributes.
+        results: Attributes with the result of a tool, each with its value for an empty text.
+        refusals: Beginnings of the texts that a model gets as the answer to a call that a person
+            refused. They count in the spans of all dialects, as any of them can record a framework.
+        questions: The same for a call that a person has yet to decide on.
+        framework: What is special about the framework of this name.
     """
 
     name: str
@@ -72,3 +105,7 @@ class Dialect:
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()
     session: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
+    refusals: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    framework: Framework | None = None

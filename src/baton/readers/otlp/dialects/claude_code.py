@@ -12,12 +12,19 @@ from typing import Any
 
 from baton.model import Content, Usage
 from baton.readers.otlp.messages import Answer, Message
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading, ToolSpan
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    fail,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 
 from .base import Dialect
-from .genai import fail
 
 _SCOPE = "com.anthropic.claude_code"
 _NAME = "claude_code."
@@ -56,6 +63,7 @@ def read(span: Span) -> Reading:
         says = ToolSpan(
             name=_tool_name(attributes),
             call=text(first(attributes, "gen_ai.tool.call.id", "tool_use_id")),
+            tells_result=False,  # the export has results of some tools only
         )
         if says.name in _DISPATCH:
             says.mode, says.sure = "delegate", True

@@ -14,24 +14,23 @@ from baton.readers.otlp.readings import (
     AgentSpan,
     HandoffSpan,
     ModelSpan,
-    Node,
     PlainSpan,
     Reading,
     ToolSpan,
     WorkflowSpan,
-    as_plain,
+    fail,
 )
-from baton.readers.otlp.span import ERROR, Event, Span
+from baton.readers.otlp.span import ERROR, Span
 from baton.readers.otlp.values import (
     content,
     first,
     parsed,
     text,
-    usage_of_gemini,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import genai_content as carried
+from . import microsoft, pydantic_ai
 from .base import Dialect
 from .handover import hand_over
 
@@ -44,7 +43,7 @@ _FRAMEWORKS = {
     "gcp.vertex.agent": "google-adk",
     "strands.telemetry.tracer": "strands",
     "pydantic-ai": "pydantic-ai",
-    "agent_framework": "microsoft-agent-framework",
+    microsoft.SCOPE: "microsoft-agent-framework",
     "autogen-core": "autogen",
     "opentelemetry.instrumentation.ag2": "ag2",
     "opentelemetry.instrumentation.openai_agents": "openai-agents",
@@ -61,18 +60,10 @@ TOKENS = ("gen_ai.usage.", "llm.usage.", "gen_ai.aggregated_usage.")
 # The convention has no cost. These are pydantic-ai's, traceAI's and OpenLIT's.
 COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 """Attributes with the cost of a request."""
-MICROSOFT = "agent_framework"
-"""The scope of Microsoft's Agent Framework, also on spans without attributes of the convention."""
-# The executors that choose who speaks next: `AgentBasedGroupChatOrchestrator`,
-# `MagenticOrchestrator`.
-_ORCHESTRATOR = "Orchestrator"
 # ADK sums up parallel calls in a span called `(merged tools)`, and also writes a span for each
 # call. With both, the calls would count twice.
 _MERGED = "(merged"
 _WORD = re.compile(r"\w+")
-_TRACEBACK = "Traceback (most recent call last):"
-_CLASS_NAME = 100
-"""The length of the longest name of an error class, and of the characters around it."""
 _STRANDS = "strands-agents"
 # Old versions of Strands have no operation name; this name distinguishes their spans.
 _MODEL_INVOKE = "Model invoke"
@@ -109,8 +100,8 @@ def read(span: Span) -> Reading:
         says = reads(span)
     elif operation is not None and _COMPLETION in operation:
         says = read_model(span)
-    elif operation is None and span.scope == MICROSOFT:
-        says = _of_workflow(span)
+    elif operation is None and span.scope == microsoft.SCOPE:
+        says = microsoft.read(span)
     else:
         known = operation is None or operation in _BOOKKEEPING
         says = PlainSpan(
@@ -157,13 +148,13 @@ def read_agent(span: Span) -> AgentSpan:
         instructions=carried.instructions(span),
         card=carried.card(span),
     )
-    if says.output is not None and _deferred(says.output.data):
-        says.to_approve = _to_approve(says.output.data)
+    if says.output is not None and pydantic_ai.is_deferred(says.output.data):
+        says.to_approve = pydantic_ai.to_approve(says.output.data)
         says.output, says.waits = None, True
     said = attributes.get("gen_ai.output.messages")
     # Looked for as text first, as decoding every message would be slow.
-    if span.scope == MICROSOFT and isinstance(said, str) and ASKS_A_PERSON in said:
-        says.waits = _asks_a_person(parsed(said))
+    if span.scope == microsoft.SCOPE and isinstance(said, str) and ASKS_A_PERSON in said:
+        says.waits = microsoft.asks_a_person(parsed(said))
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
     says.heard, says.spoken = carried.messages(span)
@@ -172,33 +163,6 @@ def read_agent(span: Span) -> AgentSpan:
         says.reaches = targets_of(carried.defined_tools(attributes))
     fail(says, span)
     return says
-
-
-def _deferred(answer: Any) -> bool:
-    """Return whether an agent of pydantic-ai ended with calls that others approve or carry out.
-
-    It then answers with ``DeferredToolRequests``, and its program runs it again with the results.
-    """
-    if not isinstance(answer, dict) or not {"calls", "approvals"} <= answer.keys():
-        return False
-    calls = [answer["calls"], answer["approvals"]]
-    if not all(isinstance(listed, list) for listed in calls) or not any(calls):
-        return False
-    return all(isinstance(c, dict) and "tool_call_id" in c for listed in calls for c in listed)
-
-
-def _to_approve(answer: Any) -> frozenset[str]:
-    """Return the ids of the calls that a person has to approve, not those that others carry out."""
-    return frozenset(c["tool_call_id"] for c in answer["approvals"] if text(c["tool_call_id"]))
-
-
-def _asks_a_person(messages: Any) -> bool:
-    """Return whether an agent of Microsoft ends with calls that a person has to allow."""
-    last = messages[-1] if isinstance(messages, list) and messages else None
-    parts = last.get("parts") if isinstance(last, dict) else None
-    return isinstance(parts, list) and any(
-        isinstance(part, dict) and part.get("type") == ASKS_A_PERSON for part in parts
-    )
 
 
 def read_model(span: Span) -> ModelSpan:
@@ -218,9 +182,9 @@ def read_model(span: Span) -> ModelSpan:
         says.reaches = targets_of(tools)
     if "gcp.vertex.agent.llm_response" in attributes:
         # With these counts, older versions of ADK report the total as the output.
-        says.usage = usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
+        says.usage = carried.usage_of_gemini(parsed(attributes["gcp.vertex.agent.llm_response"]))
     if "model_request_parameters" in attributes:
-        says.answers_by = carried.answer_tools(attributes["model_request_parameters"])
+        says.answers_by = pydantic_ai.answer_tools(attributes["model_request_parameters"])
     if "gen_ai.response.finish_reasons" in attributes:
         says.calls = not _CALLS.isdisjoint(_reasons(attributes["gen_ai.response.finish_reasons"]))
     fail(says, span)
@@ -317,77 +281,6 @@ def _named_tool(name: str) -> str | None:
     return rest if prefix == "execute_tool" and rest else None
 
 
-def _of_workflow(span: Span) -> Reading:
-    """Read a span of Microsoft's workflows: only a message to one executor hands work over."""
-    attributes = span.attributes
-    if span.name == "workflow.run":
-        return WorkflowSpan(name=text(attributes.get("workflow.name")))
-    if attributes.get("message.type") == "AgentExecutorRequest":
-        target = text(attributes.get("message.destination_executor_id"))
-        if target is not None:
-            return HandoffSpan(target=target)
-    return PlainSpan(name=text(attributes.get("executor.id")))
-
-
-def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Find the agents that a message of Microsoft's workflows hands work from and to.
-
-    Each executor links to the message that started it.
-    """
-    started: dict[str, list[Node]] = {}
-    messages: list[tuple[Node, HandoffSpan]] = []
-    for node in nodes:
-        if node.span.scope != MICROSOFT:
-            continue
-        if type(node.says) is HandoffSpan:
-            messages.append((node, node.says))
-        elif type(node.says) is PlainSpan and "executor.id" in node.span.attributes:
-            _without_prompt(node)
-            for link in node.span.links:
-                started.setdefault(link.span_id, []).append(node)
-    for node, says in messages:
-        executor = node.parent
-        before = [says for at, says in _agents_in(executor) if at <= node.started]
-        reached = started.get(node.span.span_id, [])
-        receivers = [says for other in reached for _, says in _agents_in(other)]
-        broke = any(other.says.failed for other in reached)
-        # Microsoft's hand-offs are broadcast: a message goes to all executors, also to those that
-        # only note it. Only a message from an executor in which an agent worked hands work over,
-        # and, where executors link to messages, only if it started an agent (or broke its
-        # executor). A group chat's manager sends the last answer to all others, for example.
-        if not before or (started and not receivers and not broke):
-            node.says = as_plain(says)
-            continue
-        # An executor may have another name than its agent: `magentic_orchestrator`.
-        says.agent = before[-1].name
-        says.target = receivers[0].name if receivers else says.target
-    return []
-
-
-def _agents_in(executor: Node | None) -> list[tuple[float, AgentSpan]]:
-    """Return the agents that an executor ran itself, with their start."""
-    found = executor.children if executor is not None else ()
-    return [(node.started, says) for node in found if type(says := node.says) is AgentSpan]
-
-
-def _without_prompt(executor: Node) -> None:
-    """Set the user's question for a workflow that opens with the agent of an orchestrator.
-
-    Such an agent gets the question, and then a prompt of the orchestrator: "Decide what to do next.
-    Respond with a JSON object of the following format". Nothing else records the question.
-    """
-    kind, workflow = str(executor.span.attributes.get("executor.type")), executor.parent
-    says = workflow.says if workflow is not None else None
-    if workflow is None or type(says) is not WorkflowSpan or says.heard is not None:
-        return
-    opens = all(o.started >= executor.started for o in workflow.children if _agents_in(o))
-    agents = _agents_in(executor)
-    if opens and agents and kind.endswith(_ORCHESTRATOR):
-        heard = agents[0][1].heard_messages()
-        if len(heard) > 1 and all(message.role == "user" for message in heard):
-            says.heard = lambda: heard[:-1]
-
-
 def _reasons(reasons: Any) -> list[str]:
     """Return why the model stopped: a list, or the text from which a list was made."""
     if isinstance(reasons, str):
@@ -406,55 +299,15 @@ def _model(attributes: Mapping[str, Any]) -> str | None:
     return text(model)
 
 
-def fail(says: Reading, span: Span) -> None:
-    """Record that a span failed, by its status: others can have exception events, too."""
-    # LangGraph records an exception event for each move between graphs, with the status OK.
-    if span.status == ERROR:
-        says.failed, says.error = True, error_text(span)
-
-
-def error_text(span: Span) -> str | None:
-    """Return what a failed span says about its error."""
-    if span.message:
-        thrown = thrown_in_javascript(span.message)
-        if thrown is not None:
-            return thrown[1] or thrown[0]
-        # OpenInference appends the traceback to the error. It is not part of the message.
-        return span.message.partition(_TRACEBACK)[0].rstrip() or span.message
-    for event in span.events:
-        if event.name == "exception":
-            said = first(event.attributes, "exception.message", "exception.type")
-            if said:
-                return str(said)
-    return text(span.attributes.get("error.type"))
-
-
-def thrown_in_javascript(status: str) -> tuple[str, str] | None:
-    """Return class and message of an error that OpenInference for JavaScript wrote as a status.
-
-    It writes the message, and after an empty line the stack, which begins with the class and the
-    message again.
-    """
-    head, at, _ = status.partition("\n    at ")
-    # The message is half of this, apart from the name of the class.
-    middle = head.find("\n\n", max((len(head) - _CLASS_NAME) // 2, 0)) if at else -1
-    while 0 <= middle <= len(head) // 2:
-        message, stack = head[:middle], head[middle + 2 :]
-        name = stack.removesuffix(f": {message}") if message else stack
-        if name.isidentifier():
-            return name, message
-        middle = head.find("\n\n", middle + 1)
-    return None
-
-
 DIALECT = Dialect(
     name="genai",
     rank=90,
     claims=claims,
     read=read,
-    resolve=resolve,
     tokens=TOKENS,
     costs=COSTS,
     prefixes=("gen_ai.", "llm.", "agent."),
+    results={"gen_ai.tool.call.result": "", "tool_response": ""},
+    sessions=("agentevals.session_name",),
     conversations=("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
 )

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Any
 
-from baton.model import AgentCard, Content
+from baton.model import AgentCard, Content, Usage
 from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, first, numbered, parsed, shown, text
+from baton.readers.otlp.values import (
+    content,
+    first,
+    numbered,
+    parsed,
+    shown,
+    text,
+    usage,
+    whole,
+)
 from baton.readers.tool_definitions import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"
@@ -204,18 +212,6 @@ def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def answer_tools(parameters: Any) -> frozenset[str]:
-    """Return the tools through which pydantic-ai lets a model return its structured answer."""
-    return _answer_tools(parameters) if isinstance(parameters, str) else frozenset()
-
-
-@lru_cache(maxsize=512)
-def _answer_tools(parameters: str) -> frozenset[str]:
-    value = parsed(parameters)
-    tools = value.get("output_tools") if isinstance(value, dict) else None
-    return frozenset(tool_names(tools) or ())
-
-
 def defined_tools(attributes: Mapping[str, Any]) -> Any:
     """Return the definitions of tools in the span of an agent."""
     return first(attributes, "gen_ai.agent.tools", "gen_ai.tool.definitions")
@@ -281,3 +277,22 @@ def _details(event: Event, arguments: Any, result: Any) -> tuple[Any, Any]:
         answer = message.answers[0].result if message.answers else None
         result = answer.plain() if answer is not None else result
     return arguments, result
+
+
+_GEMINI = ("prompt", "tool_use_prompt", "candidates", "cached_content", "thoughts", "total")
+
+
+def usage_of_gemini(response: Any) -> Usage | None:
+    """Read the counts in a Gemini response; ``None`` if it has none."""
+    counts = response.get("usage_metadata") if isinstance(response, Mapping) else None
+    if not isinstance(counts, Mapping):
+        return None
+    count = {kind: whole(counts.get(f"{kind}_token_count")) for kind in _GEMINI}
+    prompt, tools = count["prompt"], count["tool_use_prompt"]
+    return usage(
+        input=prompt if tools is None else (prompt or 0) + tools,
+        output=count["candidates"],
+        total=count["total"],
+        read=count["cached_content"],
+        thinking=count["thoughts"],
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect_right
 from collections import Counter
 
@@ -14,7 +15,7 @@ from baton.readers.otlp.readings import ModelSpan, Node, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content
 
-from .base import Dialect
+from .base import Dialect, Framework
 
 _FRAMEWORK = "google-adk"
 # OpenInference records the whole answer as it is sent to Gemini: `{"id": "adk-1", "name":
@@ -23,6 +24,15 @@ _RESPONSE = "response"
 # The last response of the model, as Gemini returned it, and the key of a call in it.
 _RAW, _CALL = "output.value", "function_call"
 _INVOCATION = "gcp.vertex.agent.invocation_id"
+# ADK repeats what other agents did in a user message: `For context:` (until 2.12), or a sentence
+# that starts this way, followed by `[writer] said: ...` or the same text between two marks. It is
+# the last message before an agent that got control, and it is not a request by the user.
+_RETOLD = "For context"
+# The marks are on separate lines, because the sentence before them also names both.
+_QUOTE = re.compile(
+    r"<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n(.*?)\n<<<END_QUOTED_AGENT_CONTENT>>>", re.DOTALL
+)
+_SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
 _AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
 
 
@@ -180,4 +190,25 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
     )
 
 
-DIALECT = Dialect(name=_FRAMEWORK, refine=refine, resolve=resolve, goes_on=goes_on)
+def retold(text: str) -> list[str] | None:
+    """Return the texts of other agents that ADK's message repeats, one by one."""
+    if not text.startswith(_RETOLD):
+        return None
+    quoted: list[str] = _QUOTE.findall(text)
+    if quoted:
+        return quoted
+    # `For context:` is on its own line, and each part starts with the agent's name.
+    parts = re.split(r"\n(?=\[[^\]\n]+\] )", text)[1:]
+    return [match[1] if (match := _SAID.match(part)) else part for part in parts]
+
+
+DIALECT = Dialect(
+    name=_FRAMEWORK,
+    refine=refine,
+    resolve=resolve,
+    goes_on=goes_on,
+    refusals=("This tool call is rejected.",),
+    questions=("This tool call requires confirmation, please approve or reject.",),
+    # A loop starts its agents again for each round. Ids of calls are `adk-` and a random number.
+    framework=Framework(has_rounds=True, call_ids="adk-", retold=retold),
+)

@@ -10,7 +10,7 @@ from typing import Any
 from baton.model import Content
 from baton.readers.otlp.messages import last_of, read_messages
 from baton.readers.otlp.readings import Mode, ToolSpan
-from baton.readers.otlp.values import content, first, plain_name, text
+from baton.readers.otlp.values import content, first, parsed, plain_name, text
 from baton.readers.tool_definitions import TARGET_ARGUMENTS
 
 # `transfer_to_billing` is how OpenAI Agents, LangGraph's supervisor and AutoGen name their tools,
@@ -54,6 +54,7 @@ _TO_ALL = frozenset({"delegatetasktomembers"})
 # Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
 # counts only with a `subagent_type`.
 _SUB_AGENT = frozenset({"task", "agent"})
+_RECEIVER = "assistant"
 
 
 def hand_over(says: ToolSpan, type_: str | None, attributes: Mapping[str, Any]) -> None:
@@ -119,6 +120,19 @@ def _argument(arguments: Any) -> str | None:
     if not isinstance(arguments, dict):
         return None
     return text(first(arguments, *TARGET_ARGUMENTS))
+
+
+def receiver_in(result: Content) -> str | None:
+    """Return the agent that the answer to a hand-over names: ``{"assistant": "Billing"}``.
+
+    This is always the answer of OpenAI Agents, while its tool may have any name
+    (`tool_name_override`).
+    """
+    said = result.plain()
+    data = parsed(said) if _RECEIVER in said else None
+    if not isinstance(data, dict) or data.keys() != {_RECEIVER}:
+        return None
+    return str(data[_RECEIVER])
 
 
 def asks_all(name: str) -> bool:

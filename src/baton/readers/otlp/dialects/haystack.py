@@ -20,13 +20,13 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     WorkflowSpan,
+    fail,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, shown, text, usage_of
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect
-from .genai import fail
 from .handover import hand_over
 
 _PREFIX = "haystack."

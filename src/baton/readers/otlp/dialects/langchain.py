@@ -26,11 +26,10 @@ from baton.readers.otlp.readings import (
     as_plain,
     as_workflow,
 )
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span import Event, Span, thrown_in_javascript
 from baton.readers.otlp.values import content, first, parsed, printed_value, text
 
 from .base import Dialect
-from .genai import thrown_in_javascript
 
 # A Command that goes to a node by `Send` also contains the state; only the name is needed.
 _SEND = re.compile(r"Send\(node='([^']*)'")
@@ -688,4 +687,6 @@ def _moved(node: Node, says: ToolSpan, own: GraphPlace) -> None:
         around = around.parent
 
 
-DIALECT = Dialect(name="langgraph", resolve=resolve)
+DIALECT = Dialect(
+    name="langgraph", resolve=resolve, refusals=("User rejected the tool call for `",)
+)

@@ -6,14 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, PlainSpan, Reading, ToolSpan
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    ModelSpan,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    fail,
+)
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain
 from .base import Dialect, with_attribute
-from .genai import fail
 from .handover import hand_over
 
 _PREFIX = "langfuse.observation."

@@ -22,6 +22,7 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     as_agent,
+    fail,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import (
@@ -80,7 +81,7 @@ def read(span: Span) -> Reading:
         says.name = text(attributes.get("gen_ai.agent.name")) or _named(span)
     else:
         says = PlainSpan(name=_named(span))
-    genai.fail(says, span)
+    fail(says, span)
     if says.failed:
         says.error = _error(says.error)
     if type(says) is not AgentSpan:

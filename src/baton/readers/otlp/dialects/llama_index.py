@@ -22,13 +22,13 @@ from baton.readers.otlp.readings import (
     as_agent,
     as_plain,
     as_workflow,
+    fail,
     node_of,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, shown, text
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from . import genai
 from .base import Dialect
 from .handover import hand_over
 
@@ -79,7 +79,7 @@ def _tool(span: Span) -> ToolSpan:
         call=text(made.get("tool_id")),
         arguments=shown(span.attributes.get("tool.arguments")),
     )
-    genai.fail(says, span)
+    fail(says, span)
     _answer(says, made.get("tool_output"))
     hand_over(says, None, span.attributes)
     return says

@@ -17,13 +17,14 @@ from baton.readers.otlp.readings import (
     PlainSpan,
     Reading,
     ToolSpan,
+    fail,
 )
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import content, parsed, shown, text
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect
-from .genai import TOKENS, fail, read_model
+from .genai import TOKENS, read_model
 from .handover import hand_over
 
 SCOPE = "logfire.openai_agents"

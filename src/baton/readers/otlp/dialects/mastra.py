@@ -21,6 +21,7 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     WorkflowSpan,
     as_plain,
+    fail,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, parsed, shown, text
@@ -62,7 +63,7 @@ def read(span: Span) -> Reading:
     else:  # memory, processors, steps of workflows, chunks: nothing that an agent does itself
         says = PlainSpan(name=span.name)
     says.framework = _FRAMEWORK
-    genai.fail(says, span)
+    fail(says, span)
     return says
 
 

@@ -23,6 +23,7 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     WorkflowSpan,
     agent_between,
+    fail,
     insert_agents,
 )
 from baton.readers.otlp.span import Event, Span
@@ -41,7 +42,6 @@ from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain
 from .base import Dialect
-from .genai import fail
 from .handover import hand_over
 
 _TYPE = "mlflow.spanType"
@@ -299,6 +299,7 @@ DIALECT = Dialect(
     read=read,
     resolve=resolve,
     prefixes=("mlflow.",),
+    results={"mlflow.spanOutputs": '""'},
     # Not in spans, but in MLflow's data about a trace: `wire/mlflow.py` combines both.
     sessions=("mlflow.trace.session",),
     session={"metadata": _thread},

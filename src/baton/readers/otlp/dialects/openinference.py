@@ -15,6 +15,7 @@ from baton.readers.otlp.readings import (
     PlainSpan,
     Reading,
     ToolSpan,
+    fail,
 )
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.values import (
@@ -30,8 +31,9 @@ from baton.readers.otlp.values import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
+from . import microsoft
 from .base import Dialect
-from .genai import MICROSOFT, fail, named_by
+from .genai import named_by
 from .handover import hand_over
 
 KIND = "openinference.span.kind"
@@ -72,7 +74,7 @@ def _beside(span: Span) -> bool:
 def _translated(span: Span) -> bool:
     # OpenInference can write both conventions (`OPENINFERENCE_ENABLE_GENAI_SEMCONV`): there the
     # scope says that its own came first.
-    native = "gen_ai.operation.name" in span.attributes or span.scope == MICROSOFT
+    native = "gen_ai.operation.name" in span.attributes or span.scope == microsoft.SCOPE
     return native and not span.scope.startswith(_SCOPES)
 
 
@@ -280,4 +282,5 @@ DIALECT = Dialect(
     read=read,
     beside=_beside,
     prefixes=("openinference.", "llm."),
+    results={"output.value": ""},
 )

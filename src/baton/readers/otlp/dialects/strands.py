@@ -10,7 +10,7 @@ from baton.readers.otlp.readings import AgentSpan, Node, Reading, ToolSpan, Work
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import parsed
 
-from .base import Dialect
+from .base import Dialect, Framework
 
 _NAME = "strands"
 _GRAPH = "invoke_graph"
@@ -115,4 +115,4 @@ def _begins(told: str, answer: str, at: int) -> bool:
     return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
 
 
-DIALECT = Dialect(name=_NAME, resolve=resolve)
+DIALECT = Dialect(name=_NAME, resolve=resolve, framework=Framework(speaks_after_transfer=True))

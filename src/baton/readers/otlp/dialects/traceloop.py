@@ -6,7 +6,14 @@ from heapq import heappop, heappush
 from operator import attrgetter
 
 from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.readings import AgentSpan, Node, PlainSpan, Reading, ToolSpan
+from baton.readers.otlp.readings import (
+    AgentSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    fail,
+)
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import content, first, parsed, shown, text
 
@@ -77,7 +84,7 @@ def _langchain(span: Span, kind: str | None, operation: str | None) -> Reading:
         return PlainSpan(name=_entity(span))
     else:
         says = PlainSpan(name=_entity(span))
-    genai.fail(says, span)
+    fail(says, span)
     return langchain.refine(says, span)
 
 
@@ -94,7 +101,7 @@ def _tool(span: Span) -> ToolSpan:
     if isinstance(result, dict) and "output" in result:
         result = result["output"]
     says = ToolSpan(name=_entity(span), arguments=shown(arguments), result=content(result))
-    genai.fail(says, span)
+    fail(says, span)
     hand_over(says, None, span.attributes)
     return says
 
@@ -140,6 +147,7 @@ DIALECT = Dialect(
     tokens=genai.TOKENS,
     costs=genai.COSTS,
     prefixes=("traceloop.entity.", "llm."),
+    results={"traceloop.entity.output": ""},
     sessions=(
         "traceloop.association.properties.session_id",
         "traceloop.association.properties.thread_id",

@@ -23,6 +23,7 @@ from baton.readers.otlp.readings import (
     Reading,
     ToolSpan,
     as_plain,
+    fail,
 )
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.values import (
@@ -96,7 +97,7 @@ def read(span: Span) -> Reading:
             says = _tool(span)
         else:  # embeddings, images, speech: no agent is running in them
             says = PlainSpan(name=operation)
-        genai.fail(says, span)
+        fail(says, span)
     says.framework = _FRAMEWORK
     return says
 

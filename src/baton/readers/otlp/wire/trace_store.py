@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.readers.otlp.dialects import DIALECTS
+from baton.readers.otlp.own import CONVERSATION
 from baton.readers.otlp.span import Event, Span
 
 
@@ -135,19 +136,10 @@ def _items(batch: Batch) -> list[Span | Event]:
     return [*batch.spans, *batch.logs]
 
 
-SESSION_KEYS = (
-    "session.id",
-    *(key for dialect in DIALECTS for key in dialect.sessions),
-    "agentevals.session_name",
-)
-CONVERSATION_KEYS = (
-    # OpenTelemetry's own name comes first: the same span may also have others.
-    "gen_ai.conversation.id",
-    *(
-        key
-        for key in dict.fromkeys(key for dialect in DIALECTS for key in dialect.conversations)
-        if key != "gen_ai.conversation.id"
-    ),
+SESSION_KEYS = ("session.id", *(key for dialect in DIALECTS for key in dialect.sessions))
+# OpenTelemetry's own name comes first: the same span may also have others.
+CONVERSATION_KEYS = tuple(
+    dict.fromkeys((CONVERSATION, *(key for each in DIALECTS for key in each.conversations)))
 )
 
 _SESSION_READERS = {key: read for dialect in DIALECTS for key, read in dialect.session.items()}
