@@ -83,10 +83,14 @@ MISTAKES = {
     "an archive as recording": (["score", "runs.zip"], "runs.zip: is a zip archive: unpack it"),
     "a file that was truncated": (["check", "short.json"], "short.json:4: not JSON: "),
     "a value that JSON does not have": (["check", "nan.json"], "`NaN` is not a JSON value"),
-    "a misspelt first key": (["check", "case.yaml"], "did you mean `cases`?"),
+    "a misspelt first key": (["check", "case.yaml"], "case.yaml:1: case: unknown key; did you"),
+    "a misspelt key below a comment": (
+        ["score", RUN, "-d", "case.json"],
+        "case.json:2: eval_case: unknown key; did you mean `eval_cases`?",
+    ),
     "a misspelt first key of a dataset": (
         ["score", RUN, "-d", "case.yaml"],
-        "case.yaml: `case`: unknown key; did you mean `cases`?",
+        "case.yaml:1: case: unknown key; did you mean `cases`?",
     ),
     "a duplicate key of JSON": (
         ["score", RUN, "-d", "twice.json"],
@@ -181,6 +185,7 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "agents.yaml").write_text("agents:\n  x: {tools: Read}\n")
     (tmp_path / "nowhere.yaml").write_text("evaluators: [dispatch_scope]\nagents: nothing.yaml\n")
     (tmp_path / "gate.yaml").write_text("dataset: x\ngate:\n  regression: default\n")
+    (tmp_path / "case.json").write_text('{// the first\n"evalCase": []}')
     (tmp_path / "case.yaml").write_text("case:\n- {id: a, input: Hi.}\n")
     (tmp_path / "circle").symlink_to("elcric")
     (tmp_path / "elcric").symlink_to("circle")

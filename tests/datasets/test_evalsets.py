@@ -181,8 +181,14 @@ def test_a_misspelt_key_stops_and_an_unknown_one_is_noted(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"final_respons: .*did you mean `final_response`"):
         load(tmp_path, value)
     wrong.pop("final_respons")
-    (tmp_path / "y.json").write_text(json.dumps(value))
-    assert "`reviewer`" in baton.load_dataset(tmp_path / "y.json").notes[0]
+    value["eval_cases"][0]["seenBy"] = "you"
+    file = tmp_path / "y.json"
+    file.write_text(json.dumps(value).replace('"reviewer"', '\n"reviewer"'))
+    assert baton.load_dataset(file).notes == [
+        f"{file}:2: ignored, because Baton does not know them: `reviewer`, `seenBy`"
+    ]
+    file.write_text(file.read_text().replace('"seenBy"', '\n"seenBy"'))
+    assert "`reviewer`, `seenBy` (line 3)" in baton.load_dataset(file).notes[0]
 
 
 def test_every_fault_of_every_case_is_said_at_once_with_its_line(tmp_path: Path) -> None:

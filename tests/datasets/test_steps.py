@@ -145,7 +145,7 @@ def test_an_expectation_that_is_not_known_is_refused(tmp_path: Path) -> None:
 def test_other_keys_are_named_in_a_note(tmp_path: Path) -> None:
     dataset = load(tmp_path, case(priority="high"))
     assert dataset.notes == [
-        f"{tmp_path}/cases.json: ignored, because Baton does not know them: `priority`"
+        f"{tmp_path}/cases.json:1: ignored, because Baton does not know them: `priority`"
     ]
 
 

@@ -45,8 +45,18 @@ def test_repeats_are_counted_as_results() -> None:
     assert notice.startswith("3 of 6 results passed; ")
 
 
-@pytest.mark.parametrize(("good", "bad"), [(7, 3), (5, 0), (0, 2)])
-def test_nothing_is_said_from_70_percent_on_or_of_a_few_cases(good: int, bad: int) -> None:
+def test_one_failure_of_three_cases_is_said_without_counts() -> None:
+    (notice,) = evaluation(2, 1).notices
+    assert "which failed once, at `lab`, in the dispatch `desk` → `lab`. If" in notice
+
+
+def test_of_two_cases_several_failures_are_enough() -> None:
+    (notice,) = evaluation(0, 2).notices
+    assert notice.startswith("0 of 2 cases passed; look first at `dispatch_scope`, which failed 2")
+
+
+@pytest.mark.parametrize(("good", "bad"), [(7, 3), (5, 0), (1, 1), (0, 1)])
+def test_nothing_is_said_from_70_percent_on_or_of_the_only_failure_of_two_cases(good: int, bad: int) -> None:
     assert evaluation(good, bad).notices == []
 
 

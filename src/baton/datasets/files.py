@@ -422,7 +422,7 @@ def _checked(
             with suppress(InputError):
                 known.add_nodes(document(place).value())
     parse = _parser(dialect, about.label, known, head.stand_ins)
-    extra_keys: list[ExtraKey] = []
+    ignored: dict[str, int | None] = {}  # each unknown key, with the line where it is first
     case_index = CaseIndex()
     problems: list[Problem] = []
     format_ = _FORMATS.get(dialect, "adk")
@@ -430,11 +430,16 @@ def _checked(
     checked: dict[int, Case] = {}
     for index in range(count):
         text = document(index)
+        extra_keys: list[ExtraKey] = []
         try:
             case = parse(text, extra_keys)
         except InputError as error:
             problems += error.problems
             continue
+        for key in extra_keys:
+            if (name := str(key.path[-1])) not in ignored:
+                # To find a line, the text is read again: only for names that are shown.
+                ignored[name] = text.line(key.path) if len(ignored) < _NAMED else None
         case.where = Location(file=file, line=text.line(()))
         case_index.add(case)
         room += len(text.data)
@@ -451,11 +456,14 @@ def _checked(
     if problems:
         raise InputError(problems)
     notes = []
-    if extra_keys:
-        names = sorted({f"`{extra_key.path[-1]}`" for extra_key in extra_keys})
-        more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-        shown = ", ".join(names[:_NAMED])
-        notes.append(f"{file}: ignored, because Baton does not know them: {shown}{more}")
+    if ignored:
+        more = f" and {len(ignored) - _NAMED:,} more" if len(ignored) > _NAMED else ""
+        shown = list(ignored.items())[:_NAMED]
+        first = shown[0][1]
+        names = [f"`{name}`" + ("" if at == first else f" (line {at})") for name, at in shown]
+        notes.append(
+            f"{file}:{first}: ignored, because Baton does not know them: {', '.join(names)}{more}"
+        )
     if scenarios:
         need = "needs" if scenarios == 1 else "need"
         notes.append(f"{file}: {scenarios} of {counted(count, 'case')} {need} a simulated user")

@@ -139,19 +139,19 @@ class Tally:
         """
         passed, scored = self.cases["passed"], self.cases["passed"] + self.cases["failed"]
         failed = +self._failed_at  # without removed results
-        if scored < _FEW or passed >= _LOW * scored or not failed:
+        if passed >= _LOW * scored or not failed or (scored < _FEW and failed.total() == 1):
             return []
         (evaluator, count), *_ = _most(failed, lambda at: at.evaluator)
         there = Counter({at: n for at, n in failed.items() if at.evaluator == evaluator})
         times = "once" if count == 1 else f"{count} times"
         where = f"`{evaluator}`, which failed {times}"
         for agent, share in _most(there, lambda at: at.agent)[:1]:
-            where += f", {share} of them at `{agent}`"
+            where += f", at `{agent}`" if count == 1 else f", {share} of them at `{agent}`"
         pairs = _most(there, lambda at: at.sender and f"`{at.sender}` → `{at.agent}`")
         for pair, share in pairs[:1]:
-            where += f", {share} in dispatches {pair}"
+            where += f", {share} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
         advice = (
-            f"{passed} of {scored} {self._unit}s passed; look first at {where}. If these agents "
+            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If these agents "
             "are right, this evaluator, or what the cases expect, does not fit them"
         )
         return [advice]
@@ -199,7 +199,7 @@ _LOW = 0.7
 """The pass rate from which no hint is needed."""
 _PLACES = 1000
 _FEW = 3
-"""With fewer cases, users look at each one anyway."""
+"""With fewer cases, a single failure gets no hint: the report shows nothing else to look at."""
 
 
 def _most(

@@ -148,8 +148,8 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
             return f"rubric `{rubric.name}`, {counted(len(rubric.tests), 'example')}"
         case "unknown" if _is_policy(file):
             return f"policy, {counted(len(load_policy(file).rules), 'rule')}"
-        case "unknown" if (key := misspelt_key(file)) is not None:
-            raise InputError(Problem(file=str(file), message=key))
+        case "unknown" if (misspelt := misspelt_key(file)) is not None:
+            raise InputError(misspelt)
         case "traces" | "unknown":
             traces = load_traces(file)
             dropped = sum(entry.count for trace in traces for entry in trace.dropped)

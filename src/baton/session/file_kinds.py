@@ -93,9 +93,9 @@ def not_a_dataset(files: Iterable[Path]) -> list[Problem]:
             "config": f"is a config, not a dataset: it is given as {option('config')}",
         },
     ) or [
-        Problem(file=str(file), message=message)
+        problem
         for file in named
-        if is_kind(file, "unknown") and (message := misspelt_key(file)) is not None
+        if is_kind(file, "unknown") and (problem := misspelt_key(file)) is not None
     ]
 
 
@@ -137,15 +137,19 @@ def _mistaken(files: Iterable[Path], meant: str, kinds: Mapping[Kind, str]) -> l
     return problems
 
 
-def misspelt_key(file: Path) -> str | None:
+def misspelt_key(file: Path) -> Problem | None:
     """Return which key of a file of unknown type is probably misspelt; ``None`` if none is."""
     try:
-        keys = sorted(_top_keys(file, read_bytes(file)))
+        data = read_bytes(file)
+        keys = sorted(_top_keys(file, data))
     except InputError:
         return None
+    json = starts_as_json(data)
     for key in keys:
         if near := nearest(key, _TYPICAL, 1, 0.75):
-            return f"`{key}`: unknown key; did you mean `{near[0]}`?"
+            plain = without_comments(data) if json else data
+            document = Document(str(file), plain, "json" if json else "yaml")
+            return document.problem_at((key,), f"unknown key; did you mean `{near[0]}`?")
     return None
 
 
