@@ -35,6 +35,20 @@ def test_the_version_of_a_set_is_that_of_its_content_in_any_order_and_place(
     assert version(SETS[0]).hash != one.hash
 
 
+def test_a_recorded_set_has_another_version_when_its_content_changes_and_only_then(
+    tmp_path: Path,
+) -> None:
+    recorded = tmp_path / "set" / "desk.json"
+    shutil.copytree(ROOT / "tests" / "records", recorded.parent)
+    shutil.copy(recorded.parent / "claude_two_dispatches.json", recorded)
+    text = recorded.read_text()
+    before = version(recorded.parent)
+    recorded.write_text(text.replace("refactor", "Refactor", 1))
+    assert version(recorded.parent).hash != before.hash
+    recorded.write_text(json.dumps(json.loads(text), indent=8))
+    assert version(recorded.parent) == before
+
+
 def test_cases_have_a_version_of_their_own() -> None:
     trace = package.load_traces(SETS[0])[0]
     turn = trace.turns[0].input
