@@ -56,7 +56,9 @@ def test_of_two_cases_several_failures_are_enough() -> None:
 
 
 @pytest.mark.parametrize(("good", "bad"), [(7, 3), (5, 0), (1, 1), (0, 1)])
-def test_nothing_is_said_from_70_percent_on_or_of_the_only_failure_of_two_cases(good: int, bad: int) -> None:
+def test_nothing_is_said_from_70_percent_on_or_of_the_only_failure_of_two_cases(
+    good: int, bad: int
+) -> None:
     assert evaluation(good, bad).notices == []
 
 

@@ -151,8 +151,8 @@ class Tally:
         for pair, share in pairs[:1]:
             where += f", {share} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
         advice = (
-            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If these agents "
-            "are right, this evaluator, or what the cases expect, does not fit them"
+            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If these "
+            "agents are right, this evaluator, or what the cases expect, does not fit them"
         )
         return [advice]
 
