@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rouge_score.rouge_scorer import RougeScorer
-from rouge_score.tokenizers import DefaultTokenizer, Tokenizer
 
 import baton
 from baton.evaluators import ResponseMatch
@@ -39,10 +37,12 @@ def case(*responses: str | Content | None, **fields: Any) -> Case:
 score = partial(verdict, "response_match")
 
 
-class SpelledOut(Tokenizer):  # type: ignore[misc]
+class SpelledOut:
     """The rules of ADK's tokenizer, character by character."""
 
     def tokenize(self, text: str) -> list[str]:
+        from rouge_score.tokenizers import DefaultTokenizer
+
         tokens = [""]
         for char in unicodedata.normalize("NFKC", text).lower():
             code, mark = ord(char), unicodedata.category(char)[0] == "M"
@@ -75,6 +75,8 @@ TEXTS = st.lists(WORDS | CHARACTERS | st.text(max_size=8), max_size=12).map(" ".
 def test_the_figures_are_those_of_rouge_score_with_the_tokenizer_of_adk(
     expected: str, actual: str
 ) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     oracle = RougeScorer(["rouge1"], tokenizer=SpelledOut())
     for wanted in (expected, actual, *actual.split()):
         assert tuple(rouge1(wanted, actual)) == tuple(oracle.score(wanted, actual)["rouge1"])
@@ -92,6 +94,8 @@ def test_the_figures_are_those_of_adk_itself(expected: str, actual: str) -> None
 @settings(deadline=None)
 @given(st.text(st.characters(codec="ascii")))
 def test_english_is_split_and_stemmed_as_rouge_score_does(text: str) -> None:
+    from rouge_score.rouge_scorer import RougeScorer
+
     oracle = RougeScorer(["rouge1"], use_stemmer=True)
     for wanted in (text, *text.split()):
         assert tuple(rouge1(wanted, text)) == tuple(oracle.score(wanted, text)["rouge1"])
