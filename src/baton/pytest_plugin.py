@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from baton.model.visible import visible_line, without_commands
     from baton.testing.suite import marked_suite
 
-    suite = marked_suite(marker, metafunc.definition.path.parent)
+    suite = marked_suite(marker, metafunc.definition.path.parent, metafunc.definition.name)
     names = [without_commands(visible_line(case_id)) for case_id in suite.dataset.ids]
     places = [pytest.param((suite, place), id=name) for place, name in enumerate(names)]
     metafunc.parametrize("_baton_place", places, indirect=True)

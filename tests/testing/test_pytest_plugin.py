@@ -160,7 +160,52 @@ def test_a_wrong_marker_stops_the_run_and_says_why(folder: Path, marker: str, sa
     # One message, and none of the code that found the mistake.
     assert "suite.py" not in done.stdout + done.stderr
     (told,) = [line for line in done.stdout.splitlines() if line.startswith("the marker `baton`")]
+    assert told.startswith("the marker `baton` of `test_desk`: ")
     assert says in told
+
+
+SILENT = "def answer(message):\n    return 'done'\n"
+SCORED = """
+import pytest
+from baton.testing import assert_passes
+
+@pytest.mark.baton("cases.yaml", "desk.py:answer"{more})
+def test_desk(baton_result):
+    assert_passes(baton_result)
+"""
+
+
+def test_a_case_of_which_nothing_could_be_checked_is_not_green(folder: Path) -> None:
+    (folder / "desk.py").write_text(SILENT)
+    (folder / "test_desk.py").write_text(SCORED.format(more=""))
+    (folder / "baton.yaml").write_text(CONFIG)
+    (folder / "pytest.ini").write_text("[pytest]\nbaton_trust = .\n")
+    done = run_pytest(folder, "--baton")
+    assert ends(done, passed=0, failed=4), done.stdout
+    assert "`agent_chain` scored nothing: turn 1: the trace names no agent" in done.stdout
+
+
+def test_a_case_is_not_green_if_only_half_of_it_could_be_checked(folder: Path) -> None:
+    (folder / "desk.py").write_text(SILENT)
+    case = "cases:\n  - {id: refund, input: hi, response: done, agents: [router]}\n"
+    (folder / "cases.yaml").write_text(case)
+    (folder / "test_desk.py").write_text(SCORED.format(more=""))
+    done = run_pytest(folder)
+    assert ends(done, passed=0, failed=1), done.stdout
+    assert "`agent_chain` scored nothing" in done.stdout
+
+
+def test_a_case_that_states_nothing_for_the_evaluators_is_skipped_and_not_green(
+    folder: Path,
+) -> None:
+    (folder / "baton.yaml").write_text(CONFIG + "evaluators: [tool_calls]\n")
+    (folder / "pytest.ini").write_text("[pytest]\nbaton_trust = .\n")
+    done = run_pytest(folder, "--baton")
+    assert "2 skipped" in done.stdout.splitlines()[-1]
+    assert "nothing was scored: no expectation" in done.stdout
+    (folder / "baton.yaml").unlink()
+    (folder / "test_desk.py").write_text(SCORED.format(more=", evaluators=['tool_calls']"))
+    assert ends(run_pytest(folder), passed=0, failed=2)
 
 
 def test_a_marked_test_that_takes_nothing_is_refused(folder: Path) -> None:

@@ -45,6 +45,8 @@ def assert_passes(
             raise InputError("a result has been scored already: give it alone, or give its trace")
         results: Sequence[CaseResult] = [trace] if isinstance(trace, CaseResult) else trace.results
         problems = [] if isinstance(trace, CaseResult) else trace.problems
+        if isinstance(trace, CaseResult) and trace.status == "skipped":
+            problems = [nothing_scored(trace)]
     else:
         if case is None:
             evaluation = score(trace, None, evaluators, **options)
@@ -100,6 +102,12 @@ def verdicts(
     cases = None if case is None else [case]
     evaluation = score(trace, cases, [spec], redact=False, **shared)
     return evaluation.results[0].scores
+
+
+def nothing_scored(result: CaseResult) -> str:
+    """Return why no evaluator scored a case that was skipped."""
+    why = next((score.reason for score in result.scores), "there is no evaluator")
+    return f"`{result.case_id}`: nothing was scored: {why}"
 
 
 def failures(results: Sequence[CaseResult], problems: Sequence[str] = ()) -> str:

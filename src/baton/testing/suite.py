@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from baton.config import load_config
 from baton.config.load import load_found
 from baton.config.trust import NOBODY, Trust, trust_of
+from baton.evaluators.user_defined import traits_of
 from baton.model import CaseResult, Dataset, InputError, suggestion
 from baton.model.visible import visible, visible_line, without_commands
 from baton.runner.loop import run
 from baton.session.evaluate import EvaluateOptions, Prepared, prepare_evaluation
 
-from .assertion import failures
+from .assertion import failures, nothing_scored
 
 
 class Suite(NamedTuple):
@@ -39,7 +41,27 @@ class Suite(NamedTuple):
             InputError: the provider refuses its options.
         """
         anew = self.evaluation._replace(provider=self.evaluation.make_provider())
-        return run(anew.play(self.dataset.subset([place]))).results
+        case = self.dataset.subset([place])
+        return [self._checked(each, case.stated) for each in run(anew.play(case)).results]
+
+    def _checked(self, result: CaseResult, stated: Collection[str]) -> CaseResult:
+        """Make a result an error if something that its case states could not be checked.
+
+        An evaluation ends with exit code 3 if an evaluator scored nothing; here a case is one.
+        Example: the case states `agents`, and the agent is a function that only returns text.
+        """
+        if result.status not in ("passed", "skipped"):
+            return result
+        problems = []
+        for name, planned in self.evaluation.plan.all_evaluators.items():
+            scores = [score for score in result.scores if score.evaluator == name]
+            asked = (traits_of(planned.evaluator).checks or frozenset()) & set(stated)
+            if asked and not planned.optional and scores:
+                if all(score.status == "skipped" for score in scores):
+                    problems.append(f"`{name}` scored nothing: {scores[0].reason}")
+        if not problems:
+            return result
+        return msgspec.structs.replace(result, status="error", error="; ".join(problems))
 
 
 def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
@@ -51,8 +73,8 @@ def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
     return Suite(prepare_evaluation(config=config, trust=trust or NOBODY))
 
 
-def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
-    """Read the arguments of a marker; relative paths start in the folder of the test.
+def marked_suite(marker: pytest.Mark, folder: Path, test: str) -> Suite:
+    """Read the arguments of the marker of a test; relative paths start in its folder.
 
     A wrong argument makes the collection of the test fail; the message states the correct form.
     """
@@ -71,7 +93,7 @@ def marked_suite(marker: pytest.Mark, folder: Path) -> Suite:
         except InputError as error:
             wrong = _safe_message(error)
     # Outside the exception handlers, because pytest also shows the errors being handled.
-    pytest.fail(f"the marker `baton`: {wrong}", pytrace=False)
+    pytest.fail(f"the marker `baton` of `{test}`: {wrong}", pytrace=False)
 
 
 def _suite(
@@ -140,9 +162,12 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Play the case, and raise an error for what did not pass."""
-        failed = failures(self._suite.play(self._place))
+        results = self._suite.play(self._place)
+        failed = failures(results)
         if failed:
             raise CaseFailedError(failed)
+        if all(result.status == "skipped" for result in results):
+            pytest.skip(_safe_message(InputError(nothing_scored(results[0]))))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Show what went wrong with the case, without Baton's own traceback."""
