@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
-import msgspec
 from cyclopts import Parameter
 
-from baton.config.trust import Trust
-from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.improvements.result import RESULT
-from baton.model import InputError, counted
+from baton.model import InputError
 from baton.model.option_names import option
 from baton.model.visible import visible_line
 from baton.session.apply import apply_improvement, read_improvement
-from baton.session.improve import (
-    ImprovementEstimate,
-    ImproveOptions,
-    estimate_improvement,
-    has_plays,
-    improve,
-)
-from baton.session.improve_rubric import RubricOptions
+from baton.session.improve import estimate_improvement, has_plays, improve
+from baton.session.improve_rubric import estimate_rubric, improve_rubric
 from baton.session.replay import target_and_moments
 
-from .improve_rubric import cost_at_most, rubric_asked
+from .improvement_output import (
+    exit_code_of,
+    print_improvement,
+    print_improvement_estimate,
+    print_rubric_estimate,
+)
 from .messages import note, say
 from .options import (
     AS_IMPROVED,
@@ -45,13 +42,11 @@ from .options import (
     Playing,
     Whole,
     Words,
+    given,
     trust_in,
 )
 from .output import readers_may_leave
 from .signals import note_ignored_interrupts
-
-if TYPE_CHECKING:
-    from baton.improvements.result import Improvement
 
 Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
 _OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
@@ -88,46 +83,6 @@ class Writing:
     def puts_texts_in_place(self) -> bool:
         """Whether files or a branch get the texts."""
         return self.apply or self.branch is not None
-
-    def ready(self, read: list[Path]) -> None:
-        """Make sure that the page can be written; raises InputError or OSError."""
-        if self.html is not None:
-            refuse_overwriting([self.html], read)
-            make_folder(self.html.parent)
-            with naming(self.html), self.html.open("a", encoding="utf-8"):
-                pass
-
-    def write(self, folder: Path, playing: Playing, trust: Trust, *, aside: bool) -> None:
-        """Write the improvement in a folder, and say what was written: ``aside`` on stderr.
-
-        Raises:
-            InputError: a text has no file to go to, or may not be written; no text is written then.
-        """
-        improvement = read_improvement(folder)
-        if self.html is not None:
-            from baton.improvements.page import page_of
-
-            with naming(self.html):
-                self.html.write_text(page_of(improvement), encoding="utf-8", newline="")
-            note(f"the page is in {self.html}")
-        if not self.puts_texts_in_place:
-            return
-        if not improvement.texts:
-            say("no gain is proven: nothing is written")
-            return
-        applied = apply_improvement(
-            folder,
-            app=playing.app,
-            variant=playing.variant,
-            branch=self.branch,
-            trust=trust,
-        )
-        with readers_may_leave():
-            for line in applied.lines:
-                if aside:
-                    say(line)
-                else:
-                    print(visible_line(line))
 
 
 NOTHING = Writing()
@@ -237,101 +192,61 @@ def improve_command(
     trust
         A folder whose baton.yaml may name code, although it was only found.
     """
-    from baton.improvements.report import exit_code, not_finished
-
     _check_together(locals())
+    if writing.html is not None:
+        from baton.improvements.page import check_page  # it loads the parts of reports in HTML
+
+        read = [Path(word.partition(":")[0]) for word in (*words, labels or "") if word]
+        check_page(writing.html, read if finished is None else [finished / RESULT])
     if finished is not None:
         improvement = read_improvement(finished)
-        writing.ready([finished / RESULT])
-        _show(improvement, show, as_json=json)
-        if json and (unfinished := not_finished(improvement)) is not None:
-            note(unfinished)
-        writing.write(finished, playing, trust_in(trust), aside=json)
-        return exit_code(improvement)
+        print_improvement(improvement, show, as_json=json)
+        _write(finished, writing, playing, trust, aside=json)
+        return exit_code_of(improvement)
+    note_ignored_interrupts()
     folders: list[Path] = []
-    stated = {
-        "candidates": candidates,
-        "max_calls": max_calls,
-        "max_cost": scoring.judging.max_cost,
-        "max_words": max_words,
-        "repeat": repeat,
-        "out": out,
+    search = {
+        **given(candidates=candidates, max_words=max_words, out=out, resume=resume),
+        "config": config,
+        "strategy": strategy,
+        "seed": seed,
+        "on_start": folders.append,
+        "on_step": note,
     }
-    options = cast(
-        "ImproveOptions",
-        {
-            "name": name,
+    if rubric is not None and labels is not None:
+        of_rubric: dict[str, Any] = {
+            **search,
+            "judge": scoring.judging.flags(),
+            "agents": scoring.agents,
+            "is_applied": writing.puts_texts_in_place,
+            "note": note,
+        }
+        if dry_run:
+            print_rubric_estimate(estimate_rubric(rubric, labels, words, **of_rubric), as_json=json)
+            return 0
+        make = partial(improve_rubric, rubric, labels, words, **of_rubric)
+    else:
+        target, moments = target_and_moments(words)
+        options: dict[str, Any] = {
+            **search,
             **playing.options(),
             **scoring.options(trust, rehearsal=dry_run),
-            **{key: value for key, value in stated.items() if value is not None},
+            **given(max_calls=max_calls, max_cost=scoring.judging.max_cost, repeat=repeat),
+            "name": name,
             "agent": agent,
             "component": component,
-            "strategy": strategy,
-            "seed": seed,
             "aim": aim,
             "witness": witness,
             "second_judge": second_judge,
             "live_tools": live_tools,
             "issues": issues,
             "labels": [labels] if labels is not None else [],
-            "config": config,
-            "resume": resume,
-            "on_start": folders.append,
-            "on_step": note,
-        },
-    )
-    note_ignored_interrupts()
-    if rubric is not None:
-        of_rubric = RubricOptions(
-            config=config,
-            judge=scoring.judging.flags(),
-            strategy=strategy,
-            seed=seed,
-            max_words=max_words,
-            agents=scoring.agents,
-            resume=resume,
-            on_start=folders.append,
-            on_step=note,
-            note=note,
-        )
-        if candidates is not None:
-            of_rubric["candidates"] = candidates
-        if out is not None:
-            of_rubric["out"] = out
-        rubric_work = rubric_asked(
-            rubric, labels, words, of_rubric, writes=writing.puts_texts_in_place
-        )
-        writing.ready([Path(word.partition(":")[0]) for word in (*words, rubric_work.labels)])
+        }
         if dry_run:
-            rubric_work.print_estimate(as_json=json)
+            estimate = estimate_improvement(moments, target, evaluators or None, **options)
+            print_improvement_estimate(estimate, as_json=json)
             return 0
-        return _made(rubric_work.improve, folders, writing, show, playing, trust, as_json=json)
-    target, moments = target_and_moments(words)
-    writing.ready([Path(word.partition(":")[0]) for word in words])
-    if dry_run:
-        estimate = estimate_improvement(moments, target, evaluators or None, **options)
-        _print_estimate(estimate, as_json=json)
-        return 0
-
-    def make() -> Improvement:
-        return improve(moments, target, evaluators or None, **options)
-
-    return _made(make, folders, writing, show, playing, trust, as_json=json)
-
-
-def _made(
-    make: Callable[[], Improvement],
-    folders: list[Path],
-    writing: Writing,
-    show: int,
-    playing: Playing,
-    trust: Sequence[Path],
-    *,
-    as_json: bool,
-) -> int:
-    """Run an improvement, show and write it; its folder is added to ``folders`` at the start."""
-    from baton.improvements.report import exit_code
-
+        make = partial(improve, moments, target, evaluators or None, **options)
     try:
         with redirect_stdout(sys.stderr):  # what agents print is not part of the report
             improvement = make()
@@ -339,8 +254,8 @@ def _made(
         if folders and has_plays(folders[0]):
             note(f"what was done is kept: add --resume {folders[0]} to continue")
         raise
-    _show(improvement, show, as_json=as_json)
-    folder = folders[0]
+    (folder,) = folders
+    print_improvement(improvement, show, as_json=json)
     if improvement.texts and not writing.puts_texts_in_place:
         note(f"kept in {folder}: `baton improve --from {folder} --apply` writes what is proven")
     elif improvement.stopped is None:
@@ -348,11 +263,41 @@ def _made(
     if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to continue")
     try:
-        writing.write(folder, playing, trust_in(trust), aside=as_json)
+        _write(folder, writing, playing, trust, aside=json)
     except InputError:
         note(f"the texts are kept: `baton improve --from {folder} --apply` writes them")
         raise
-    return exit_code(improvement)
+    return exit_code_of(improvement)
+
+
+def _write(
+    folder: Path, writing: Writing, playing: Playing, trust: Sequence[Path], *, aside: bool
+) -> None:
+    """Write the improvement in a folder, and say what was written: ``aside`` on stderr."""
+    improvement = read_improvement(folder)
+    if writing.html is not None:
+        from baton.improvements.page import write_page
+
+        write_page(improvement, writing.html)
+        note(f"the page is in {writing.html}")
+    if not writing.puts_texts_in_place:
+        return
+    if not improvement.texts:
+        say("no gain is proven: nothing is written")
+        return
+    applied = apply_improvement(
+        folder,
+        app=playing.app,
+        variant=playing.variant,
+        branch=writing.branch,
+        trust=trust_in(trust),
+    )
+    with readers_may_leave():
+        for line in applied.lines:
+            if aside:
+                say(line)
+            else:
+                print(visible_line(line))
 
 
 def _check_together(stated: Mapping[str, Any]) -> None:
@@ -366,6 +311,11 @@ def _check_together(stated: Mapping[str, Any]) -> None:
         (name, *_) = _stated("writing", writing, NOTHING)
         raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
     if stated["finished"] is None and stated["rubric"] is not None:
+        if stated["labels"] is None:
+            raise InputError(
+                f"{option('rubric')} and {option('labels')} belong together: give the rubric, and "
+                "what people say"
+            )
         for name, parameter in inspect.signature(improve_command).parameters.items():
             for each in () if name == "words" else _stated(name, stated[name], parameter.default):
                 if each not in _OF_RUBRIC:
@@ -395,57 +345,3 @@ def _stated(name: str, value: Any, default: Any) -> Iterator[str]:
             yield from _stated(field.name, getattr(value, field.name), getattr(default, field.name))
     elif value != default:
         yield name
-
-
-def _show(improvement: Improvement, limit: int, *, as_json: bool) -> None:
-    from baton.improvements.report import print_improvement
-
-    with readers_may_leave():
-        if as_json:
-            plain = msgspec.json.encode(improvement)
-            print(msgspec.json.format(plain, indent=2).decode())
-        else:
-            print_improvement(improvement, sys.stdout, limit=limit)
-
-
-def _print_estimate(estimate: ImprovementEstimate, *, as_json: bool) -> None:
-    if as_json:
-        print(msgspec.json.encode({"dry_run": estimate}).decode())
-        return
-    print(
-        f"{estimate.train} train, {estimate.select} select and {estimate.held_out} held-out cases\n"
-        f"up to {counted(estimate.studies, 'component')}, "
-        f"at most {counted(estimate.plays, 'play')}\n"
-        f"at least {counted(estimate.fewest_plays, 'play')} for one component: train and select "
-        "once, and held-out cases twice\n"
-        f"at most {estimate.calls:,} requests to {estimate.model} for proposals, about "
-        f"{estimate.input_tokens:,} + {estimate.output_tokens:,} tokens\n"
-        f"cost of proposals: {cost_at_most(estimate.cost_usd, estimate.model)}"
-    )
-    for line in _estimate_of_plays(estimate):
-        print(line)
-    for text in estimate.notes:
-        note(text)
-
-
-def _estimate_of_plays(estimate: ImprovementEstimate) -> Iterator[str]:
-    agents, judging = estimate.agents, estimate.judging
-    if agents.recorded:
-        yield (
-            f"agents: about {agents.input_tokens:,} + {agents.output_tokens:,} tokens in all plays,"
-            f" as recorded in {agents.recorded} of {counted(agents.cases, 'case')}"
-        )
-    if agents.cost_usd is not None:
-        yield f"cost of agents: at most {agents.cost_usd:.2f} USD"
-    else:
-        yield f"cost of agents: unknown, as is {' and '.join(map(visible_line, agents.unknown))}"
-    if judging is not None:
-        yield (
-            f"at most {judging.calls:,} requests to judges, about {judging.input_tokens:,} + "
-            f"{judging.output_tokens:,} tokens: {', '.join(estimate.judged)}"
-        )
-        yield f"cost of judges: {cost_at_most(judging.cost_usd, judging.model)}"
-    if estimate.total_usd is None:
-        yield "total cost: unknown; `--max-cost` limits it"
-    else:
-        yield f"total cost: at most {estimate.total_usd:.2f} USD; `--max-cost` limits it"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from cyclopts import Group, Parameter
@@ -15,7 +14,6 @@ from cyclopts import Group, Parameter
 from baton.feed.progress import Progress
 from baton.model import InputError, counted
 from baton.reports.text import one_line
-from baton.session.prepare import ScoreOptions
 
 from .issue_progress import print_progress
 from .messages import exit_code_of, say
@@ -31,12 +29,14 @@ from .options import (
     Scoring,
     Whole,
     Words,
+    given,
 )
 from .output import print_estimate
 
 if TYPE_CHECKING:
     from baton.feed.issues import Issue, Member, Rate
-    from baton.runner.plan import Specs
+    from baton.session.estimate import JudgingEstimate
+    from baton.session.issue_work import Promotable, Proven
     from baton.session.issues import Found
 
 WORK = Parameter(group=Group("Investigating, proving and promoting", sort_key=2))
@@ -138,81 +138,114 @@ def issues_command(
     trust
         A folder whose files may name code. May be given several times.
     """
-    from baton.session.issues import find_issues, issue_named, issues_of_server, mark_issue
-    from baton.session.server_client import connect
+    from baton.session.issues import find_issues, issues_of_server
 
     if mark is None and (why or version or by):
         raise InputError("--why, --version and --by can only be used with --mark")
-    actions = {"investigate": investigate, "prove": prove, "promote": promote}
-    named = [name for name, key in (*actions.items(), ("show", show), ("mark", mark)) if key]
+    verbs = {
+        "investigate": investigate,
+        "prove": prove,
+        "promote": promote,
+        "show": show,
+        "mark": mark,
+    }
+    named = [name for name, key in verbs.items() if key]
     if len(named) > 1:
         raise InputError(f"{', '.join(f'--{name}' for name in named)}: give one of them")
+    verb = named[0] if named else None
+    unreadable: list[str] = []
     if server is not None:
+        from baton.session.server_client import connect
+
         if sources or evaluators or config is not None or embeddings is not None:
             raise InputError("--server shows what the server found: name no recordings beside it")
-        asked_server = connect(server, project=project)
-        result = issues_of_server(asked_server)
-        if named and named[0] in actions:
+        if verb in _ACTIONS:
+            raise InputError(f"--{verb} works on local evaluations and recordings, not on a server")
+        found = issues_of_server(connect(server, project=project))
+    else:
+        if project is not None:
+            raise InputError("--project can only be used with --server")
+        if embeddings is not None and verb in _ACTIONS:
             raise InputError(
-                f"--{named[0]} works on local evaluations and recordings, not on a server"
+                "--embeddings can only be used with the list of issues, whose groups are kept"
             )
-        if mark is not None:
-            key, _, state = mark.partition("=")
-            key = issue_named(key, result.issues).key
-            one = asked_server.mark_issue(key, state, version=version, note=why, by=by).issue
-            print(f"{one.key} is {one.state} now")
-        elif show is not None:
-            one = asked_server.issue(issue_named(show, result.issues).key).issue
-            _show(one, result, json=json)
-        else:
-            _list(result, all=all, most=most, json=json)
-        return 0
-    if project is not None:
-        raise InputError("--project can only be used with --server")
-    if embeddings is not None and any(actions.values()):
-        message = "--embeddings can only be used with the list of issues, whose groups are kept"
-        raise InputError(message)
-    work = _Work(
-        agent=agent,
-        changes=changes,
-        expect=expect,
-        repeat=repeat,
-        count=count,
-        passes=passes,
-        steps=steps,
-        condense_model=condense_model,
-        dry_run=dry_run,
-        output=output,
-    )
-    work.check(named[0] if named else None)
-    options = scoring.options(trust, rehearsal=dry_run)
-    options["config"] = config
-    wanted = evaluators or None
-    unreadable: list[str] = []
-    # What the user's own code prints is not part of the list.
-    with redirect_stdout(sys.stderr):
-        if investigate is not None:
-            done = work.investigate(investigate, sources, wanted, options)
-        elif prove is not None:
-            done = work.prove(prove, sources, wanted, options)
-        elif promote is not None:
-            done = work.promote(promote, sources, wanted, options)
-        else:
-            result = find_issues(
-                sources, wanted, embeddings=embeddings, unreadable=unreadable, **options
-            )
-    if any(actions.values()):
-        return done(json)
+        _check_work(
+            verb,
+            agent=agent,
+            changes=changes,
+            expect=expect,
+            repeat=repeat,
+            count=count,
+            passes=passes,
+            steps=steps,
+            condense_model=condense_model,
+            dry_run=dry_run,
+            output=output,
+        )
+        options = scoring.options(trust, rehearsal=dry_run)
+        options["config"] = config
+        wanted = evaluators or None
+        # `nobody` means that no agent gets the work.
+        expected = [] if expect == ("nobody",) else list(expect) or None
+        # What the user's own code prints is not part of the output.
+        with redirect_stdout(sys.stderr):
+            if investigate is not None:
+                from baton.session.issue_work import investigate_issue
+
+                investigated = investigate_issue(
+                    investigate,
+                    sources,
+                    wanted,
+                    agent=agent,
+                    condense=condense_model,
+                    **given(steps=steps),
+                    **options,
+                )
+            elif prove is not None:
+                from baton.session.components import changes_in
+                from baton.session.issue_work import prove_fix
+
+                proven = prove_fix(
+                    prove,
+                    sources,
+                    wanted,
+                    agent=agent,
+                    texts=changes_in(changes),
+                    expect=expected,
+                    **given(repeat=repeat),
+                    **options,
+                )
+            elif promote is not None:
+                from baton.session.issue_work import promote_issue
+
+                promoted = promote_issue(
+                    promote,
+                    output or Path(),
+                    sources,
+                    wanted,
+                    expect=expected,
+                    **given(count=count, passes=passes),
+                    **options,
+                )
+            else:
+                found = find_issues(
+                    sources, wanted, embeddings=embeddings, unreadable=unreadable, **options
+                )
+    if investigate is not None:
+        return _print_investigated(investigated, json=json)
+    if prove is not None:
+        return _print_proven(proven, json=json)
+    if promote is not None:
+        return _print_promoted(promoted, json=json)
     if mark is not None:
         key, _, state = mark.partition("=")
-        every = [*result.issues, *result.quiet]
-        marked = mark_issue(key, state, every, version=version, note=why, by=by)
+        marked = found.mark(key, state, version=version, note=why, by=by)
         print(f"{marked.key} is {marked.state} now")
         return 0
     if show is not None:
-        _show(issue_named(show, [*result.issues, *result.quiet]), result, json=json)
+        _show(found.named(show), found, json=json)
     else:
-        _list(result, all=all, most=most, json=json)
+        _list(found, all=all, most=most, json=json)
     return exit_code_of(unreadable)
 
 
@@ -227,8 +260,7 @@ def _show(issue: Issue, result: Found, *, json: bool) -> None:
 
 
 def _list(result: Found, *, all: bool, most: int, json: bool) -> None:
-    back = [each for each in result.quiet if all or each.state == "regressed"]
-    issues = [*result.issues, *back]
+    issues = result.listed(all=all)
     if json:
         for issue in issues:
             print(_encoded(issue))
@@ -236,125 +268,51 @@ def _list(result: Found, *, all: bool, most: int, json: bool) -> None:
         _print(result, issues, all=all, most=most)
 
 
-_Done = Callable[[bool], int]
+def _print_investigated(progress: Progress | JudgingEstimate, *, json: bool) -> int:
+    if not isinstance(progress, Progress):
+        return print_estimate(progress, json=json)
+    print(_encoded(progress)) if json else print_progress(progress)
+    own = progress.investigation
+    return 0 if own is not None and own.ending in ("concluded", "out of steps") else 3
 
 
-@dataclass(frozen=True)
-class _Work:
-    """What is done about one issue, and with which options."""
+def _print_proven(proven: Proven, *, json: bool) -> int:
+    from baton.replays.report import print_replayed
 
-    agent: str | None
-    changes: tuple[str, ...]
-    expect: tuple[str, ...]
-    repeat: int | None
-    count: int | None
-    passes: int | None
-    steps: int | None
-    condense_model: str | None
-    dry_run: bool
-    output: Path | None
+    fix = proven.progress.fix
+    if json:
+        print(_encoded(proven.progress))
+    else:
+        print_replayed(proven.replayed, sys.stdout, limit=20)
+        print_progress(Progress(issue=proven.progress.issue, fix=fix))
+    return 0 if fix is not None and fix.state == "proven" else 1
 
-    def check(self, verb: str | None) -> None:
-        """Refuse options of another verb; raises InputError."""
-        for name, verbs in _GO_WITH.items():
-            if getattr(self, name) and verb not in verbs:
-                flag = "--with" if name == "changes" else f"--{name.replace('_', '-')}"
-                listed = " and ".join(f"--{each}" for each in verbs)
-                raise InputError(f"{flag} can only be used with {listed}")
-        if verb == "promote" and self.output is None:
-            raise InputError("say where the cases go: -o cases/")
-        if "nobody" in self.expect and len(self.expect) > 1:
-            raise InputError("--expect nobody means that no agent gets it: do not name one as well")
 
-    @property
-    def expected(self) -> list[str] | None:
-        """Which agent the work should go to, if that was given."""
-        if not self.expect:
-            return None
-        return [] if self.expect == ("nobody",) else list(self.expect)
+def _print_promoted(promoted: Promotable, *, json: bool) -> int:
+    own, made = promoted.progress, promoted.made
+    if json:
+        print(_encoded(own))
+        return 0
+    print_progress(Progress(issue=own.issue, promotion=own.promotion))
+    members, green = len(made.members), len(made.neighbours)
+    say(f"{counted(members, 'member')} and {green} green: {len(promoted.files)} files written")
+    return 0
 
-    def investigate(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
-    ) -> _Done:
-        from baton.feed.investigate import STEPS
-        from baton.session.issue_work import investigate_issue
 
-        progress = investigate_issue(
-            key,
-            sources,
-            wanted,
-            agent=self.agent,
-            condense=self.condense_model,
-            steps=self.steps if self.steps is not None else STEPS,
-            **options,
-        )
+_ACTIONS = ("investigate", "prove", "promote")
 
-        def show(json: bool) -> int:
-            if not isinstance(progress, Progress):
-                return print_estimate(progress, json=json)
-            print(_encoded(progress)) if json else print_progress(progress)
-            own = progress.investigation
-            return 0 if own is not None and own.ending in ("concluded", "out of steps") else 3
 
-        return show
-
-    def prove(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
-    ) -> _Done:
-        from baton.replays.report import print_replayed
-        from baton.session.components import changes_in
-        from baton.session.issue_work import REPEATS, prove_fix
-
-        proven = prove_fix(
-            key,
-            sources,
-            wanted,
-            agent=self.agent,
-            texts=changes_in(self.changes),
-            expect=self.expected,
-            repeat=self.repeat if self.repeat is not None else REPEATS,
-            **options,
-        )
-
-        def show(json: bool) -> int:
-            fix = proven.progress.fix
-            if json:
-                print(_encoded(proven.progress))
-            else:
-                print_replayed(proven.replayed, sys.stdout, limit=20)
-                print_progress(Progress(issue=proven.progress.issue, fix=fix))
-            return 0 if fix is not None and fix.state == "proven" else 1
-
-        return show
-
-    def promote(
-        self, key: str, sources: Sequence[str], wanted: Specs | None, options: ScoreOptions
-    ) -> _Done:
-        from baton.feed.promote import MOST, PASSES
-        from baton.session.issue_work import promote_issue
-
-        made = promote_issue(
-            key,
-            self.output or Path(),
-            sources,
-            wanted,
-            expect=self.expected,
-            count=self.count if self.count is not None else MOST,
-            passes=self.passes if self.passes is not None else PASSES,
-            **options,
-        )
-
-        def show(json: bool) -> int:
-            if json:
-                print(_encoded(made.progress))
-                return 0
-            own = made.progress
-            print_progress(Progress(issue=own.issue, promotion=own.promotion))
-            members, green = len(made.made.members), len(made.made.neighbours)
-            say(f"{counted(members, 'member')} and {green} green: {len(made.files)} files written")
-            return 0
-
-        return show
+def _check_work(verb: str | None, **stated: Any) -> None:
+    """Refuse options of another verb; raises InputError."""
+    for name, verbs in _GO_WITH.items():
+        if stated[name] and verb not in verbs:
+            flag = "--with" if name == "changes" else f"--{name.replace('_', '-')}"
+            listed = " and ".join(f"--{each}" for each in verbs)
+            raise InputError(f"{flag} can only be used with {listed}")
+    if verb == "promote" and stated["output"] is None:
+        raise InputError("say where the cases go: -o cases/")
+    if "nobody" in stated["expect"] and len(stated["expect"]) > 1:
+        raise InputError("--expect nobody means that no agent gets it: do not name one as well")
 
 
 _GO_WITH = {

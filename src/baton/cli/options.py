@@ -188,10 +188,15 @@ class Playing:
 
     def options(self) -> dict[str, Any]:
         """Return the given ones as options of a function of ``session``."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        return given(**vars(self))
 
 
 AS_PLAYED = Playing()
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return the options that are given; the called function has the defaults of the others."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @Parameter(name="*", group=MORE)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 
-from baton.model import InputError, Problem, counted
+from baton.model import InputError, counted
 from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
-from baton.session.agents import names_providers, served
 
 from .messages import note
 from .options import FEW, Flag, Whole
 from .output import readers_may_leave
 from .verbs import BELOW, TABLE, examples_text
+
+if TYPE_CHECKING:
+    from baton.server.settings import Settings
 
 serve_command = App(
     name="serve",
@@ -32,7 +34,6 @@ serve_command = App(
 )
 Folder = Annotated[Path | None, Parameter(name="--folder", show_default=False)]
 Database = Annotated[str | None, Parameter(name="--db", show_default=False)]
-_USUAL = Path("server.yaml")
 
 
 @serve_command.default
@@ -82,54 +83,26 @@ def serve(
         What this process does: receive, work (read and score what arrived), web (API and pages), or
         all. Several processes share a PostgreSQL database.
     """
-    stated: dict[str, Any] = {
-        "host": host,
-        "port": port,
-        "grpc": False if no_grpc else None,
-        "grpc_port": grpc_port,
-        "db": db,
-        "folder": None if folder is None else str(folder),
-        "rubrics": None if rubrics is None else str(rubrics),
-        "allow_run": allow_run or None,
-    }
-    settings, agents, folders = _named(files)
-    stated |= {
-        "agents": agents,
-        "datasets": [*folders, *(str(each.resolve()) for each in datasets)],
-    }
-    if settings is None and _USUAL.exists():
-        note(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
     with needs_server():
         from baton.server.process import serve as run
-        from baton.server.settings import LiveSettings
+        from baton.server.settings import named_settings
         from baton.web.app import pages
 
-        run(LiveSettings(settings, stated, note), role, note, pages)
+        settings = named_settings(
+            files,
+            note,
+            host=host,
+            port=port,
+            grpc=False if no_grpc else None,
+            grpc_port=grpc_port,
+            db=db,
+            folder=folder,
+            rubrics=rubrics,
+            datasets=datasets,
+            allow_run=allow_run or None,
+        )
+        run(settings, role, note, pages)
     return 0
-
-
-def _named(files: Sequence[Path]) -> tuple[Path | None, dict[str, Any], list[str]]:
-    """Return the file with settings, the agents by name, and the folders of cases.
-
-    Raises:
-        InputError: two files of settings, two agents with the same name, or a folder without
-            agents.
-    """
-    settings: Path | None = None
-    agents: dict[str, Any] = {}
-    folders: list[str] = []
-    for file in files:
-        if not file.is_dir() and not names_providers(file):
-            if settings is not None:
-                raise InputError(f"{settings} and {file} are both settings of a server: give one")
-            settings = file
-            continue
-        offered = served(file)
-        for name in offered.agents.keys() & agents.keys():
-            raise InputError(Problem(file=str(file), message=f"there are two agents `{name}`"))
-        agents |= offered.agents
-        folders += [each for each in offered.datasets if each not in folders]
-    return settings, agents, folders
 
 
 @serve_command.command(help_epilogue=examples_text(BELOW["serve reread"]))
@@ -158,19 +131,11 @@ def reread(
     id
         Only this body of the inbox. May be given several times.
     """
-    stated = {"db": db, "folder": None if folder is None else str(folder)}
     with needs_server():
-        from baton.server import conversations
-        from baton.server.inbox import Inbox
-        from baton.server.settings import load_settings
+        from baton.server import administration
 
-        with _store(load_settings(settings, stated).store) as store:
-            number = None if project is None else store.project(project)
-            bodies, traces = Inbox(store).reread(number, id or None), 0
-            if not id:
-                with store.write() as connection:
-                    traces = conversations.reread(connection, time.time(), number)
-    counts = [(bodies, "body"), (traces, "trace")]
+        done = administration.reread(_settings(settings, db, folder), project, id)
+    counts = [(done.bodies, "body"), (done.traces, "trace")]
     summary = " and ".join(counted(count, what) for count, what in counts if count)
     print(f"{summary} will be read again" if summary else "nothing to read again")
     return 0
@@ -220,20 +185,12 @@ def rescore(
     folder
         The folder of its store.
     """
-    overrides = {"db": db, "folder": None if folder is None else str(folder)}
     with needs_server():
-        from baton.server.rescores import projects_of, rescore_here, stand_back
+        from baton.server import administration
+        from baton.server.rescores import stand_back
         from baton.server.rescoring import Counts, RescoreRequest
-        from baton.server.settings import load_settings
 
         stand_back()
-        stated = load_settings(settings, overrides)
-        request = RescoreRequest(rule=rule, since=since, until=until, filter=filter)
-        spec = stated.rescore_backend
-        if backend is not None and backend != spec["type"]:
-            spec = {"type": backend, **({"workers": 1} if backend == "local" else {})}
-        if jobs is not None:
-            spec = {**spec, "workers": jobs}
         noted = time.monotonic()
 
         def tell(counts: Counts) -> None:
@@ -242,14 +199,19 @@ def rescore(
                 noted = time.monotonic()
                 note(f"{_rescored(counts)} so far")
 
-        with _store(stated.store) as store:
-            for name in projects_of(store, stated, request, project):
-                done = rescore_here(store, stated, store.project(name), request, spec, tell)
-                print(f"project {name}: {_rescored(done)}")
-                if done.waiting:
-                    note(f"{counted(done.waiting, 'conversation')} wait for a judge")
-                if done.error is not None:
-                    note(f"the last error: {done.error}")
+        for name, done in administration.rescore(
+            _settings(settings, db, folder),
+            RescoreRequest(rule=rule, since=since, until=until, filter=filter),
+            project=project,
+            backend=backend,
+            workers=jobs,
+            tell=tell,
+        ):
+            print(f"project {name}: {_rescored(done)}")
+            if done.waiting:
+                note(f"{counted(done.waiting, 'conversation')} wait for a judge")
+            if done.error is not None:
+                note(f"the last error: {done.error}")
     return 0
 
 
@@ -319,11 +281,10 @@ def create_key(
     folder
         The folder of its store.
     """
-    with _keys(settings, db, folder, new=True) as store:
-        from baton.server.access import create_key as create
+    with needs_server():
+        from baton.server import administration
 
-        store.project(project, create=True)
-        print(create(store, project, name, right))
+        print(administration.create_key(_settings(settings, db, folder), name, right, project))
     note("keep it now: it cannot be shown again. Send it as `Authorization: Bearer KEY`")
     return 0
 
@@ -352,10 +313,10 @@ def list_keys(
     folder
         The folder of its store.
     """
-    with _keys(settings, db, folder) as store:
-        from baton.server.access import list_keys as listed
+    with needs_server():
+        from baton.server import administration
 
-        keys = listed(store, project)
+        keys = administration.list_keys(_settings(settings, db, folder), project)
     with readers_may_leave():
         if json:
             print(msgspec.json.encode(keys).decode())
@@ -394,41 +355,21 @@ def revoke_key(
     folder
         The folder of its store.
     """
-    with _keys(settings, db, folder) as store:
-        from baton.server.access import revoke_key as revoke
+    with needs_server():
+        from baton.server import administration
 
-        revoke(store, project, name)
+        administration.revoke_key(_settings(settings, db, folder), name, project)
     return 0
 
 
-@contextmanager
-def _keys(
-    settings: Path | None, db: str | None, folder: Path | None, *, new: bool = False
-) -> Iterator[Any]:
-    stated = {"db": db, "folder": None if folder is None else str(folder)}
-    with needs_server():
-        from baton.server.settings import load_settings
+def _settings(file: Path | None, db: str | None, folder: Path | None) -> Settings:
+    from baton.server.settings import load_settings
 
-        with _store(load_settings(settings, stated).store, new=new) as store:
-            yield store
+    return load_settings(file, {"db": db, "folder": None if folder is None else str(folder)})
 
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
-
-
-@contextmanager
-def _store(where: Path | str, *, new: bool = False) -> Iterator[Any]:
-    """Open an existing store, or create a ``new`` one."""
-    from baton.server.store import open_store
-
-    if not new and isinstance(where, Path) and not (where / "inbox.db").exists():
-        raise InputError(Problem(path="--folder", message=f"there is no store in {where}"))
-    store = open_store(where)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 @contextmanager

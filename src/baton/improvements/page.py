@@ -10,10 +10,12 @@ import base64
 import difflib
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 
+from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.gate.compare import p_text
 from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
@@ -32,6 +34,25 @@ _COLOURS: dict[Outcome, str] = {
     "no proven gain": "skipped",
     "stopped": "error",
 }
+
+
+def check_page(file: Path, read: Iterable[Path]) -> None:
+    """Make sure that a page can be written to a file, before anything is played.
+
+    Raises:
+        InputError: it is one of the files that are ``read``.
+        OSError: it cannot be written.
+    """
+    refuse_overwriting([file], [*read])
+    make_folder(file.parent)
+    with naming(file), file.open("a", encoding="utf-8"):
+        pass
+
+
+def write_page(improvement: Improvement, file: Path) -> None:
+    """Write the page; raises OSError if it cannot be written."""
+    with naming(file):
+        file.write_text(page_of(improvement), encoding="utf-8", newline="")
 
 
 def page_of(improvement: Improvement) -> str:

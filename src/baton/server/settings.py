@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 import msgspec
 
@@ -28,6 +28,7 @@ from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import load_catalog
 from baton.readers.catalog import Catalog
 from baton.runner.backends.registry import backend_spec
+from baton.session.agents import names_providers, served
 
 from .access import AccessSettings, Right, is_loopback, network_of
 from .alerts import Addresses, read_addresses
@@ -470,3 +471,64 @@ _FIXED = (
     "identity_header", "identity_rights", "projects", "rubrics", "allow_run",
 )  # fmt: skip
 """Settings that are only used at the start."""
+
+
+class ServeOptions(TypedDict, total=False):
+    """Settings that override those of the file, unless they are ``None``.
+
+    ``datasets`` are added to those of the file, from the current folder. ``grpc`` is whether to
+    listen for gRPC. The others are those of `baton serve`.
+    """
+
+    host: str | None
+    port: int | None
+    grpc: bool | None
+    grpc_port: int | None
+    db: str | None
+    folder: Path | None
+    rubrics: Path | None
+    datasets: Sequence[Path]
+    allow_run: bool | None
+
+
+_USUAL = Path("server.yaml")
+
+
+def named_settings(
+    files: Sequence[Path], tell: Callable[[str], None], **options: Unpack[ServeOptions]
+) -> LiveSettings:
+    """Return the settings of a server from what was named.
+
+    Args:
+        files: a file with settings, and what pages may talk to and evaluate: folders of ADK agents,
+            and configs with ``providers:``.
+        tell: called with notes, now and when the file was changed.
+        options: settings that override those of the file.
+
+    Raises:
+        InputError: wrong settings, two files of settings, two agents with the same name, or a
+            folder without agents.
+    """
+    file: Path | None = None
+    agents: dict[str, Any] = {}
+    datasets: list[str] = []
+    for each in files:
+        if not each.is_dir() and not names_providers(each):
+            if file is not None:
+                raise InputError(f"{file} and {each} are both settings of a server: give one")
+            file = each
+            continue
+        offered = served(each)
+        for name in offered.agents.keys() & agents.keys():
+            raise InputError(Problem(file=str(each), message=f"there are two agents `{name}`"))
+        agents |= offered.agents
+        datasets += [folder for folder in offered.datasets if folder not in datasets]
+    if file is None and _USUAL.exists():
+        tell(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
+    stated: dict[str, Any] = {
+        **options,
+        **{name: str(path) for name in ("folder", "rubrics") if (path := options.get(name))},
+        "agents": agents,
+        "datasets": [*datasets, *(str(each.resolve()) for each in options.get("datasets", ()))],
+    }
+    return LiveSettings(file, stated, tell)

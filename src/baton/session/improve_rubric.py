@@ -86,6 +86,8 @@ class RubricOptions(TypedDict, total=False):
         agents: agent definitions.
         out: where to create the folder of the improvement; `.baton/improvements` by default.
         resume: the folder of an interrupted improvement; answers in it are not requested again.
+        is_applied: whether the text will be written into the rubric's file, which a rubric of
+            Baton's own does not have.
         on_start: called with the folder.
         on_step: called with each step, as one line.
         note: called with notes.
@@ -100,6 +102,7 @@ class RubricOptions(TypedDict, total=False):
     agents: PathLike | None
     out: PathLike
     resume: PathLike | None
+    is_applied: bool
     on_start: Callable[[Path], None]
     on_step: Callable[[str], None]
     note: Note
@@ -248,6 +251,8 @@ def _prepared(
 ) -> _Work:
     refuse_unknown("`improve_rubric`", options, RubricOptions.__annotations__)
     config, judge = options.get("config"), options.get("judge")
+    if options.get("is_applied", False):
+        own_file(rubric, config)
     note = options.get("note", log_note)
     settings = config_of(config) if config is not None else None
     flags = JudgeFlags(model=judge) if isinstance(judge, str) else judge or JudgeFlags()

@@ -62,7 +62,7 @@ from .estimate import JudgingEstimate
 from .evaluate import EvaluateOptions
 from .file_kinds import config_of
 from .improve import ImproveOptions, improve
-from .issues import GROUPS, MARKS, PROGRESS, Found, Opened, ProgressFolder, issue_named
+from .issues import GROUPS, MARKS, PROGRESS, Found, Opened, ProgressFolder
 from .prepare import PathLike, ScoreOptions, judge_flags_of
 from .replay import replay
 from .report import STORED
@@ -113,7 +113,7 @@ def _begin(
 ) -> _Work:
     opened = Opened(sources, evaluators, stored=place.stored, **options)
     issues = opened.issues(marks=place.marks, groups=place.groups, progress=place.progress)
-    issue = issue_named(key, [*issues.issues, *issues.quiet])
+    issue = issues.named(key)
     kept = issues.kept.get(issue.key) or Progress(issue=issue)
     progress = msgspec.structs.replace(kept, issue=_small(issue if issue.count else kept.issue))
     return _Work(opened, issue, progress, issues)

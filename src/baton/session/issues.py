@@ -65,8 +65,8 @@ class Found(NamedTuple):
 
     ``unread`` counts results whose trace no longer exists; their failures are not counted.
     ``traces`` is ``None`` for a server, which also counts deleted conversations. ``kept`` is the
-    stored progress by key of the issue, and ``quiet`` the progress of issues without a failure in
-    these sources.
+    stored progress by key of the issue, and ``quiet`` the issues that have progress, but no failure
+    in these sources. States are kept in the file ``marks``, or by the ``server``.
     """
 
     issues: Sequence[Issue]
@@ -75,6 +75,44 @@ class Found(NamedTuple):
     unread: int
     kept: Mapping[str, Progress] = MappingProxyType({})
     quiet: Sequence[Issue] = ()
+    marks: PathLike = MARKS
+    server: Server | None = None
+
+    def listed(self, *, all: bool = False) -> list[Issue]:
+        """Return the issues, then the quiet ones that are regressed, or all quiet ones."""
+        return [*self.issues, *(each for each in self.quiet if all or each.state == "regressed")]
+
+    def named(self, key: str) -> Issue:
+        """Return the issue with this key, or the only one whose key begins so.
+
+        Raises:
+            InputError: no issue or several issues match the key.
+        """
+        issue = issue_named(key, [*self.issues, *self.quiet])
+        # Only when it is asked for one issue does a server tell the members.
+        return issue if self.server is None else self.server.issue(issue.key).issue
+
+    def mark(
+        self,
+        key: str,
+        state: str,
+        *,
+        version: str | None = None,
+        note: str | None = None,
+        by: str | None = None,
+    ) -> Mark | Issue:
+        """Set the state of an issue, as :func:`mark_issue` does; return it with its new state.
+
+        Raises:
+            InputError: no issue or several issues match the key, or the state cannot be set.
+        """
+        every = [*self.issues, *self.quiet]
+        if self.server is None:
+            return mark_issue(
+                key, state, every, version=version, note=note, by=by, marks=self.marks
+            )
+        key = issue_named(key, every).key
+        return self.server.mark_issue(key, state, version=version, note=note, by=by).issue
 
 
 def find_issues(
@@ -185,6 +223,7 @@ class Opened:
             unread=unread,
             kept=kept,
             quiet=list(with_marks(quiet, all_marks)),
+            marks=marks,
         )
 
 
@@ -218,7 +257,7 @@ def issues_of_server(server: Server) -> Found:
         ServerError: the server does not answer.
     """
     issues = list(server.issues(all=True))
-    return Found(issues, sum(issue.count for issue in issues), None, 0)
+    return Found(issues, sum(issue.count for issue in issues), None, 0, server=server)
 
 
 def embedder(embeddings: str | Mapping[str, Any], options: ScoreOptions) -> Embed:
