@@ -122,9 +122,10 @@ def parents(folder: Path) -> set[int]:
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make small files count as large ones, and note which process scores a case."""
-    monkeypatch.setattr("baton.session.score._BYTES_EACH", 50_000)
-    monkeypatch.setattr("baton.session.score.BYTES", 20_000)
+    """Make the recordings large, two pieces or more each, and note which process scores a case."""
+    for file in (folder / "recorded").glob("*.jsonl"):
+        state = json.dumps({"notes": "x" * 50_000})
+        file.write_text(file.read_text().replace('"state": {}', f'"state": {state}'))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     # Threads of earlier tests may still be ending.
     monkeypatch.setattr("baton.runner.backends.local.can_fork", lambda: True)

@@ -26,16 +26,15 @@ def desk(id_: str, to: str = "refunds") -> baton.Trace:
     )
 
 
-def test_lists_are_walked_through_page_by_page_with_filters(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.session.server_client._PAGE", 2)
+def test_lists_are_walked_through_page_by_page_with_filters(store: Store) -> None:
     for n in range(5):
         id_ = add_conversation(store, desk(f"c{n}", "refunds" if n else "billing"), at=START + n)
         add_score(store, id_, at=START + n)
     with api(store) as url:
         server = baton.connect(url)
+        server.page_rows = 2
         assert [one.key for one in server.conversations()] == ["c4", "c3", "c2", "c1", "c0"]
+        assert [one.id for one in server.records()] == ["c4", "c3", "c2", "c1", "c0"]
         assert [one.key for one in server.conversations(to=["bill*", "nobody"])] == ["c0"]
         assert [one.conversation for one in server.dispatches(from_="desk", to="billing")] == ["c0"]
         assert len(list(server.scores(evaluator="dispatch_scope", verdict="passed"))) == 5

@@ -20,6 +20,7 @@ from baton.guard.claude import answer
 from baton.guard.decide import Event
 from baton.guard.policy import Rule
 from baton.guard.state import FAILURES, State
+from baton.guard.state import Store as GuardStore
 from baton.model import InputError, RefusedError
 from baton.server.access import create_key
 from baton.server.guards import GuardStores
@@ -49,10 +50,20 @@ store.close()
 """
 
 
+class AskedStores(GuardStores):
+    """Counts the requests."""
+
+    asked = 0
+
+    def of(self, project: int) -> GuardStore:
+        self.asked += 1
+        return super().of(project)
+
+
 @contextmanager
-def counting(store: Store, folder: Path) -> Iterator[str]:
+def counting(store: Store, folder: Path, guards: GuardStores | None = None) -> Iterator[str]:
     """Serve the API, with the state of guards below a folder."""
-    guards = GuardStores(folder)
+    guards = guards or GuardStores(folder)
     try:
         with api(store, guards=guards) as url:
             yield url
@@ -380,19 +391,13 @@ def test_a_policy_that_counts_nothing_asks_no_server_at_all() -> None:
 
 
 def test_a_dispatch_below_all_limits_asks_a_server_once(store: Store, tmp_path: Path) -> None:
-    with counting(store, tmp_path) as url, asking(url) as state:
-        asked: list[str] = []
-        ask = state._ask  # type: ignore[attr-defined]
-
-        def noted(what: str, *rest: object) -> object:
-            asked.append(what)
-            return ask(what, *rest)
-
-        state._ask = noted  # type: ignore[attr-defined]
+    guards = AskedStores(tmp_path)
+    with counting(store, tmp_path, guards) as url, asking(url) as state:
         state.begin("t")
         state.use("t", tokens=1)
+        assert guards.asked == 2
         assert state.decide(limit(max_dispatches=2, max_tokens=9), sent(1)).allowed
-        assert asked == ["begin", "use", "count"]
+        assert guards.asked == 3
 
 
 def test_a_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

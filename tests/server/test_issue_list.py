@@ -34,13 +34,11 @@ def some(count: int = 4) -> Iterable[Scored]:
         yield record, fails(record, OUTSIDE)
 
 
-def test_the_list_continues_after_a_cursor_and_takes_filters(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.session.server_client._PAGE", 2)
+def test_the_list_continues_after_a_cursor_and_takes_filters(store: Store) -> None:
     arrive(store, a_day())
     with api(store) as url:
         server = baton.connect(url)
+        server.page_rows = 2
         listed = list(server.issues())
         assert [one.count for one in listed] == sorted((o.count for o in listed), reverse=True)
         assert len({one.key for one in listed}) == len(listed) == 6

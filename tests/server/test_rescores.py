@@ -69,13 +69,15 @@ class Server:
             folder=str(self.folder), rules=list(rules), judges={"x": self.judge}
         )
 
-    def arrives(self, *ids: str, now: float = NOW, named: Any = (), **more: Any) -> None:
+    def arrives(
+        self, *ids: str, now: float = NOW, named: Any = (), spans: int = 3, **more: Any
+    ) -> None:
         """Read conversations, and score them as they arrive."""
         readings = []
         live = Live(self.store, self.settings)
         for id_ in ids:
             record = conversation_of(id=id_, **more)
-            told = Recorded(record, [id_], 3, None, {}, frozenset(named))
+            told = Recorded(record, [id_], spans, None, {}, frozenset(named))
             rows, waiting = live.score(1, record, told, "complete")
             readings.append(
                 Reading(
@@ -83,7 +85,7 @@ class Server:
                     place=self.store.bodies.put("2026-09-21", [encode(record)])[0],
                     state="complete",
                     traces=[id_],
-                    spans=3,
+                    spans=spans,
                     seen=now,
                     scores=rows,
                     waiting=waiting,
@@ -98,10 +100,10 @@ class Server:
         request = RescoreRequest(rule=rule, **more)
         return rescore_here(self.store, self.settings, 1, request, HERE, tell)
 
-    def judges(self, now: float = NOW * 2) -> int:
+    def judges(self, now: float = NOW * 2, **more: Any) -> int:
         """Ask judges what waits."""
         rules = self.settings.live_rules
-        return judge_waiting(self.store, rules, now, read=record_of)
+        return judge_waiting(self.store, rules, now, read=record_of, **more)
 
     def rows(self, table: Any) -> list[dict[str, Any]]:
         """Return all rows of a table."""
@@ -337,19 +339,16 @@ class _StopError(Exception):
     """Ends a rescore after a transaction, as a kill does."""
 
 
-def test_one_that_was_interrupted_continues_where_it_was(
-    either: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.server.rescoring._WEIGHT", 20)
-    monkeypatch.setattr("baton.server.rescoring._PAGE", 7)
+def test_one_that_was_interrupted_continues_where_it_was(either: Store, tmp_path: Path) -> None:
     server = Server(either, tmp_path)
-    server.arrives(*(f"c{n}" for n in range(30)))
+    # Some forty in a transaction; after the first one, more than a page of 200 is left.
+    server.arrives(*(f"c{n}" for n in range(250)), spans=50)
     server.follow(DONE)
     heard: list[int] = []
 
     def stop(counts: Counts) -> None:
         heard.append(counts.conversations)
-        if len(heard) % 3 == 0:
+        if len(heard) in (1, 8):
             raise _StopError
 
     ended = None
@@ -360,8 +359,8 @@ def test_one_that_was_interrupted_continues_where_it_was(
             (row,) = rescores_of(either, 1)
             assert (row.state, row.conversations) == ("stopped", heard[-1])
     assert heard == sorted(set(heard))
-    assert (ended.conversations, ended.added) == (30, 60)
-    assert len(server.rows(score)) == 60
+    assert (ended.conversations, ended.added) == (250, 500)
+    assert len(server.rows(score)) == 500
     assert [each.id for each in rescores_of(either, 1)] == [ended.id]
 
 
@@ -381,12 +380,9 @@ def test_a_rule_that_changed_meanwhile_starts_again(store: Store, tmp_path: Path
     assert server.figures == {"dispatch_target_known": (2, 0), "dispatch_scope": (1, 1)}
 
 
-def test_what_nobody_reads_is_waited_for_once(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.server.rescoring._AT_ONCE", 1)
+def test_what_nobody_reads_is_waited_for_once(store: Store, tmp_path: Path) -> None:
     server = Server(store, tmp_path)
-    server.arrives(*(f"c{n}" for n in range(10)))
+    server.arrives(*(f"c{n}" for n in range(10)), spans=2000)  # each is a transaction
     Inbox(store).put([entry_of(1, "traces", "json", b"{}", received=time.time() - 60)])
     server.follow(DONE)
     began = time.monotonic()
@@ -413,12 +409,10 @@ def test_judges_are_asked_by_their_queue_after_what_arrives_and_once(
         done = server.rescores("judged")
         assert (done.added, done.asked, done.waiting) == (0, 1, 1)
         assert llm.requests == []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("baton.server.judging._AT_ONCE", 1)
-            server.arrives("b", inside=True)  # later, and asked first
-            assert server.judges() == 1
-            assert {row["conversation"] for row in server.rows(score)} == {2}
-            assert server.judges() == 1
+        server.arrives("b", inside=True, now=time.time() + 60)  # later, and asked first
+        assert server.judges(limit=1) == 1
+        assert {row["conversation"] for row in server.rows(score)} == {2}
+        assert server.judges(limit=1) == 1
         assert len(llm.requests) == 4
         marked = {row["conversation"]: row["rescore"] for row in server.rows(score)}
         assert marked == {1: done.id, 2: None}

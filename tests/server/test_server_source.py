@@ -15,6 +15,7 @@ from baton.model import InputError
 from baton.server.access import create_key
 from baton.server.bodies import day_of
 from baton.server.store import Store
+from baton.session.server_rows import Records
 from baton.testing.build import delegate, run, trace, turn
 
 from .seeding import START, add_conversation
@@ -45,9 +46,8 @@ def files() -> list[Path]:
 
 
 def test_conversations_are_scored_as_those_of_a_file(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("baton.session.server_client._PAGE", 2)
     for n in range(5):
         add_conversation(store, desk(f"c{n}"), at=START + n)
     add_conversation(store, desk("open"), state="open")
@@ -128,14 +128,18 @@ def test_a_server_that_is_down_ends_a_command_with_one_line_and_exit_code_3(
     assert "\n" not in err.rstrip("\n")
 
 
-def test_a_page_ends_by_its_size(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("baton.server.exports._PAGE_BYTES", 1000)
-    traces = [desk(f"c{n}") for n in range(7)]
+def test_a_page_ends_by_its_size(store: Store) -> None:
+    traces = [trace(turn("Hi.", run("desk", "x" * (3 << 20))), id=f"c{n}") for n in range(7)]
     for n, each in enumerate(traces):
         add_conversation(store, each, at=START - n)
     with api(store) as url:
-        assert list(baton.connect(url).records()) == traces
-        assert list(baton.connect(url).records(conversation="c[12]")) == traces[1:3]
+        server = baton.connect(url)
+        pages = server.pages("/records", Records[baton.Trace], {})
+        assert [[one.id for one in page.items] for page in pages] == [
+            ["c0", "c1", "c2"], ["c3", "c4", "c5"], ["c6"],
+        ]  # fmt: skip
+        assert list(server.records()) == traces
+        assert list(server.records(conversation="c[12]")) == traces[1:3]
 
 
 def test_a_conversation_of_a_server_becomes_a_case(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import urllib.request
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,12 @@ from pyarrow import parquet
 
 from baton.cli.app import main
 from baton.server.store import Store
-from baton.session.server_client import Server, ServerError, connect
+from baton.session.server_client import connect
 from baton.session.server_rows import Parts, Rows
 from baton.testing.build import delegate, run, trace, turn
 
 from .seeding import START, add_conversation, add_score
-from .serving import api
+from .serving import api, on_loopback
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +30,14 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BATON_API_KEY", raising=False)
 
 
-def fill(store: Store, count: int) -> list[int]:
+def fill(store: Store, count: int, *, spans: int = 7, details: str = '{"a":[1]}') -> list[int]:
     ids = []
     for n in range(count):
         to = "billing" if n == 0 else "refunds"
         turns = turn("Hi.", run("desk", delegate(to, "Go.")), run(to, output="Done."))
-        id_ = add_conversation(store, trace(turns, id=f"c{n}"), at=START + n, cost_usd=0.5)
-        add_score(store, id_, at=START + n, details='{"a":[1]}', threshold=None)
+        values: dict[str, Any] = {"cost_usd": 0.5, "spans": spans}
+        id_ = add_conversation(store, trace(turns, id=f"c{n}"), at=START + n, **values)
+        add_score(store, id_, at=START + n, details=details, threshold=None)
         add_score(store, id_, version=0)  # of an earlier version of the conversation
         ids.append(id_)
     add_conversation(store, trace(turns, id="open"), state="open")
@@ -46,11 +49,10 @@ def address(url: str, rest: str = "") -> str:
 
 
 def test_tables_have_typed_columns_and_all_rows(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("baton.session.server_client._PAGE", 2)
-    monkeypatch.setattr("baton.session.tables._ROW_GROUP", 3)
-    ids = fill(store, 5)
+    details = f'{{"a":["{"x" * (6 << 20)}"]}}'
+    ids = fill(store, 5, spans=5000, details=details)  # each conversation is read by itself
     with api(store) as url:
         assert main(["export", address(url), "--parquet", "out"]) == 0
     said = "5 conversations, 10 runs, 5 dispatches, 5 scores in out"
@@ -72,10 +74,10 @@ def test_tables_have_typed_columns_and_all_rows(
     assert "match" not in types
     assert sorted(set(tables["runs"]["conversation_id"].to_pylist())) == ids
     assert tables["dispatches"]["to_agent"].to_pylist().count("billing") == 1
-    assert set(tables["scores"]["details"].to_pylist()) == {'{"a":[1]}'}
+    assert set(tables["scores"]["details"].to_pylist()) == {details}
     assert set(tables["scores"]["version"].to_pylist()) == {1}
-    written = parquet.ParquetFile("out/conversations.parquet")
-    assert written.num_row_groups == 2  # of pages with 2, 2 and 1
+    written = parquet.ParquetFile("out/scores.parquet")
+    assert written.num_row_groups == 2  # of 18 and 12 MiB
     assert written.metadata.row_group(0).column(0).compression == "ZSTD"
 
 
@@ -98,10 +100,9 @@ for more in (["--parquet", name], ["-o", f"{name}.jsonl"]):
 
 @pytest.mark.heavy
 def test_each_backend_writes_the_same_bytes(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("baton.server.exports._PART", 10)  # two or three conversations
-    fill(store, 40)
+    fill(store, 40, spans=2000)  # parts of three conversations
     ways = {
         "jobs": ["--jobs", "2"],
         "local": ["--backend", "local", "--workers", "2"],
@@ -127,11 +128,8 @@ def test_each_backend_writes_the_same_bytes(
     assert len(set(lines)) == 1
 
 
-def test_parts_cover_each_conversation_once_also_while_others_arrive(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("baton.server.exports._PART", 7)
-    ids = fill(store, 12)
+def test_parts_cover_each_conversation_once_also_while_others_arrive(store: Store) -> None:
+    ids = fill(store, 12, spans=2000)
     with api(store) as url:
         server = connect(url)
         pages = list(server.pages("/rows/parts", Parts, {}, 10))
@@ -152,21 +150,27 @@ def test_parts_cover_each_conversation_once_also_while_others_arrive(
 
 
 def test_what_a_worker_is_refused_or_not_answered_ends_the_export(
-    store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(store, 3)
+
+    class WithoutRows(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if not self.path.startswith("/api/v1/rows?"):
+                with urllib.request.urlopen(url + self.path) as answer:  # noqa: S310
+                    body = answer.read()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
     with api(store) as url:
-        real = Server._data
-
-        def fails(self: Server, method: str, path: str, *rest: Any) -> bytes:
-            if path.endswith("/rows"):
-                raise ServerError("no answer within 60 s")
-            return real(self, method, path, *rest)
-
-        with monkeypatch.context() as context:
-            context.setattr(Server, "_data", fails)
-            assert main(["export", address(url), "--parquet", "out"]) == 3
-        assert "no answer within 60 s" in capsys.readouterr().err
+        with on_loopback(WithoutRows) as silent:
+            assert main(["export", address(silent), "--parquet", "out"]) == 3
+        assert "broke before an answer came" in capsys.readouterr().err
         assert not list(Path("out").iterdir())
         assert main(["export", address(url), "--parquet", "out", "--backend", "own:make"]) == 2
         assert "`local` and `ray`" in capsys.readouterr().err

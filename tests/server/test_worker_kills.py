@@ -250,7 +250,6 @@ def test_kills_and_a_store_that_is_away_are_not_the_fault_of_conversations(store
     for _ in range(6):  # workers that do not live for long
         dying: Any = Dying(store, 2, after=False)
         fresh = Worker(dying, QUIET)
-        fresh._since = AT + 2
         if rows(store, being_read):
             assert fresh.read_due(AT + 2) == 0
         else:

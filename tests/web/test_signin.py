@@ -7,7 +7,7 @@ import re
 import pytest
 from starlette.applications import Starlette
 
-from baton.server.access import Access, create_key, revoke_key
+from baton.server.access import Access, Denied, create_key, revoke_key
 from baton.server.process import application
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
@@ -45,11 +45,8 @@ def test_a_wrong_key_is_refused_with_what_to_do(store: Store) -> None:
         assert visitor.get("/conversations").status == 303
 
 
-def test_a_key_that_is_revoked_opens_nothing_any_more(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_revoked_opens_nothing_any_more(store: Store) -> None:
     key = create_key(store, "default", "ana", ["read"])
-    monkeypatch.setattr("baton.server.access._FRESH", 0.0)
     with web(store) as address:
         visitor = Visitor(address, "/sign-in")
         visitor.post("/sign-in", {"key": key})
@@ -105,14 +102,13 @@ def test_a_link_lets_in_once(store: Store) -> None:
         assert "it works once, for ten minutes" in late.text
 
 
-def test_a_link_is_of_no_use_after_ten_minutes(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create_key(store, "default", "exporter", ["ingest"])
-    with serving(store) as (address, app):
-        link = app.state.pages.link()
-        monkeypatch.setattr("baton.web.sessions._LINK_LASTS", 0.0)
-        assert ask(address + link).status == 401
+def test_a_link_is_of_no_use_after_ten_minutes(store: Store) -> None:
+    times = iter([0.0, 0.0, 599.0, 601.0])
+    sessions = Sessions(store, Access(store), clock=times.__next__)
+    in_time, late = sessions.link_token(), sessions.link_token()
+    assert sessions.use_link(in_time).by == "link"
+    with pytest.raises(Denied, match="too old"):
+        sessions.use_link(late)
 
 
 def test_without_keys_the_link_has_no_token(store: Store) -> None:

@@ -40,8 +40,6 @@ from .store import Store
 ReadRecord = Callable[[Store, int, int], Trace]
 """Returns the record of a conversation; raises BodyGone if retention deleted it."""
 
-_AT_ONCE = 32
-"""Conversations that are taken together: a judge answers some ten questions at a time."""
 _LEASE = 300.0
 """Seconds for which taken rows are reserved for their worker; after a crash they are taken
 again."""
@@ -95,16 +93,18 @@ def judge_waiting(
     read: ReadRecord,
     cache: Path | None = None,
     connect: Connect = LlmClient,
+    limit: int = 32,
 ) -> int:
     """Send due questions to judges; returns how many conversations were examined.
 
     ``cache`` keeps verdicts, so that nothing is asked twice. If a conversation has a newer version,
-    the old one is no longer judged.
+    the old one is no longer judged. ``limit`` is the maximum number of conversations: a judge
+    answers some ten questions at a time.
 
     Raises:
         Unavailable: the store is not available now; what was asked is asked again later.
     """
-    items = _take(store, now)
+    items = _take(store, now, limit)
     by_rule: dict[tuple[int, str], list[_Item]] = defaultdict(list)
     for item in items:
         by_rule[item.project, item.rule].append(item)
@@ -141,7 +141,7 @@ def lacking(rules: Rules) -> list[Problem]:
     return problems
 
 
-def _take(store: Store, now: float) -> list[_Item]:
+def _take(store: Store, now: float, limit: int) -> list[_Item]:
     """Reserve due rows for some time, so that no other worker asks the same.
 
     Questions of a rescore wait until there are no others.
@@ -158,7 +158,7 @@ def _take(store: Store, now: float) -> list[_Item]:
         judging.c.rescore,
     )
     last = judging.c.rescore.is_not(None)
-    query = query.where(due).order_by(last, judging.c.due).limit(_AT_ONCE)
+    query = query.where(due).order_by(last, judging.c.due).limit(limit)
     with store.read() as connection:
         rows = connection.execute(query, execution_options=EVERY_PROJECT).all()
     if not rows:

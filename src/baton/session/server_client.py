@@ -61,7 +61,6 @@ KEY = "BATON_API_KEY"
 ADDRESS = "BATON_SERVER"
 """The environment variable with the address of a server."""
 _API = "/api/v1"
-_PAGE = 500
 _SILENCE = 60.0
 _SECONDS = 600.0
 _PORT = 4318
@@ -113,7 +112,8 @@ class Server:
 
     Filters are keyword arguments with the names of the fields in ``docs/server-api.md`` and texts
     as values (``to="refund-*"``, ``depth=">=2"``), or lists of alternatives. ``from_`` has an
-    underscore because ``from`` is a keyword of Python. All methods raise ``InputError`` if the
+    underscore because ``from`` is a keyword of Python. A request is for ``page_rows`` rows (500);
+    fewer help where a proxy limits time or size. All methods raise ``InputError`` if the
     server refuses the request, and ``ServerError`` if it does not answer.
     """
 
@@ -129,6 +129,7 @@ class Server:
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._access = access(self.url, Credentials(headers=headers))
         self.project = project
+        self.page_rows = 500
 
     def conversations(
         self,
@@ -592,7 +593,7 @@ class Server:
     ) -> Iterator[P]:
         """Yield the pages of a list of the API from ``cursor`` on, up to ``most`` rows."""
         while most is None or most > 0:
-            limit = _PAGE if most is None else min(most, _PAGE)
+            limit = self.page_rows if most is None else min(most, self.page_rows)
             page = self._get(path, type_, {**params, "limit": limit, "cursor": cursor})
             yield page
             cursor = page.next

@@ -13,6 +13,7 @@ import hmac
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -56,8 +57,11 @@ class _Signed(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 class Sessions:
     """Reads and writes the cookies of browsers. May be used by several threads."""
 
-    def __init__(self, store: Store, access: Access) -> None:
+    def __init__(
+        self, store: Store, access: Access, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._access = access
+        self._clock = clock
         self._secret = cookie_secret(store)
         self._links: dict[bytes, float] = {}
         self._lock = threading.Lock()
@@ -102,7 +106,7 @@ class Sessions:
         """Return a token that grants all rights to the first user who presents it."""
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._links[sha256(token.encode()).digest()] = time.monotonic()
+            self._links[sha256(token.encode()).digest()] = self._clock()
         return token
 
     def use_link(self, token: str) -> Session:
@@ -113,7 +117,7 @@ class Sessions:
         """
         with self._lock:
             made = self._links.pop(sha256(token.encode()).digest(), None)
-        if made is None or time.monotonic() - made > _LINK_LASTS:
+        if made is None or self._clock() - made > _LINK_LASTS:
             raise Denied(
                 401,
                 "this link was used before, or is too old: it works once, for ten minutes",
