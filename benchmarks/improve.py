@@ -36,7 +36,7 @@ from baton.improvements.result import Improvement, Study
 from baton.improvements.strategies import STRATEGIES
 from baton.improvements.study import improve_texts
 from baton.model import Case, JudgeRequest, JudgeResponse
-from baton.replays.play import Moments
+from baton.replays.moments import Moments
 from baton.runner.plan import RunOptions, make_plan
 from baton.stats.comparison import drop_of_passes
 from baton.stats.intervals import share

@@ -19,9 +19,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from baton.judges.fenced_prompts import Prompt, fenced
 from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.prompts import Prompt, fenced
-from baton.judges.settings import Endpoint, JudgeSettings
+from baton.judges.judge_settings import Endpoint, JudgeSettings
 from baton.judges.verdict import RawAnswer
 from baton.model import JudgeRequest
 

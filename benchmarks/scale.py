@@ -27,7 +27,7 @@ from baton.runner.backends.distribute import score_on
 from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
 from baton.runner.backends.registry import make_backend
 from baton.runner.plan import PROVEN_BY_RECORD, make_plan
-from baton.session.worker import Worker
+from baton.session.backend_workers import Worker
 
 HERE = Path(__file__).resolve().parent
 THREE = ["agent_chain", "tool_calls", "response"]

@@ -13,7 +13,7 @@ from celery import Celery
 from celery.result import AsyncResult
 
 from baton.runner.backends.protocol import Done
-from baton.session.worker import Worker
+from baton.session.backend_workers import Worker
 
 app = Celery("baton", broker=os.environ.get("BROKER"), backend=os.environ.get("RESULTS"))
 app.conf.update(task_acks_late=True, worker_prefetch_multiplier=1, result_expires=3600)

@@ -23,7 +23,7 @@ NEEDS = {
     "baton.providers.instrument.collector": "opentelemetry",  # programs under OpenTelemetry: `otel`
     "baton.providers.instrument.hearing": "opentelemetry",
     "baton.providers.instrument.langchain": "langchain_core",  # that program has it
-    "baton.providers.instrument.player": "opentelemetry",
+    "baton.providers.instrument.program_player": "opentelemetry",
     "baton.pytest_plugin": "pytest",  # loaded by pytest
     "baton.readers.otlp.wire.proto_convert": "google",  # spans as protobuf: `otel`
     "baton.schemas": "sqlalchemy",  # writes the docs of this repository

@@ -23,7 +23,7 @@ KEPT_VERDICT = """
 import asyncio
 from baton.judges.cache import Verdict, VerdictCache
 from baton.judges.judge import make_judge
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import JudgeRequest
 settings = read_settings({{"model": "openai:m", "base_url": "http://127.0.0.1:1/v1"}})
 judge = make_judge(settings, cache={path!r})
@@ -104,7 +104,7 @@ def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> Non
 @pytest.mark.heavy
 def test_rouge_loads_the_stemmer_of_nltk_and_not_all_of_it() -> None:
     code = (
-        "from baton.evaluators.matching.texts import rouge1\n"
+        "from baton.evaluators.matching.rouge import rouge1\n"
         "assert rouge1('the refunds', 'the refund').fmeasure == 1"
     )
     assert not loaded(code) & {"nltk", "scipy", "numpy"}

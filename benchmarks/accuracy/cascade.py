@@ -10,7 +10,7 @@ import argparse
 from collections import Counter
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.rubric_files import shipped
 from baton.evaluators.judging.subject import Subject
 from baton.model import EvalContext, Score
 

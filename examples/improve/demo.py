@@ -34,9 +34,9 @@ from baton.improvements.report import print_improvement
 from baton.improvements.result import Improvement
 from baton.improvements.study import Progress, improve_texts
 from baton.judges.judge import make_judge
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import Case
-from baton.replays.play import Moments
+from baton.replays.moments import Moments
 from baton.runner.plan import RunOptions, make_plan
 from baton.testing import Received, Reply, llm_server
 

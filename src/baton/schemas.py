@@ -11,10 +11,10 @@ import msgspec
 
 from baton.config.judge import CACHE
 from baton.config.shape import ConfigFile
-from baton.datasets.own import DatasetSpec
+from baton.datasets.baton_cases import DatasetSpec
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.registry import all_evaluators
-from baton.judges.settings import Endpoint, JudgeSettings
+from baton.judges.judge_settings import Endpoint, JudgeSettings
 from baton.model import Trace
 from baton.server.alerts import Addresses
 from baton.server.retention import Retention

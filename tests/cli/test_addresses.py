@@ -16,7 +16,7 @@ from tests.conftest import Baton
 from tests.store.hdfs import Storage, webhdfs
 
 import baton as library
-from baton.formats.addresses import shown_address
+from baton.formats.storage_addresses import shown_address
 from baton.model import InputError
 from baton.session.compare import trend
 from baton.session.issues import find_issues

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.cli.desks import trace, write_cases
 
-from baton.datasets.filter import choose
+from baton.datasets.selection import choose
 from baton.model import Case, Dataset, InputError
 
 Run = Callable[..., Any]

@@ -14,8 +14,8 @@ from tests.evaluators.judged.scripted import expected_answer
 
 from baton.cli.rubrics import print_list
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.rubric import Example, Rubric
+from baton.evaluators.judging.rubric_files import shipped
 from baton.reports.text import console_for
 from baton.testing import LlmServer, Received, llm_server
 

@@ -11,7 +11,7 @@ import pytest
 
 from baton.config import load_config
 from baton.config.judge import JudgeFlags, make_judge_of
-from baton.judges.settings import JudgeSettings
+from baton.judges.judge_settings import JudgeSettings
 from baton.model import InputError
 from baton.runner.plan import MeanRule, judge_options
 

@@ -12,8 +12,8 @@ import pytest
 from baton.config import load_config
 from baton.model import InputError
 from baton.model.secrets import masked
+from baton.runner.costs import ModelPrice
 from baton.runner.plan import MeanRule, RunOptions
-from baton.runner.prices import ModelPrice
 
 Run = Callable[..., Any]
 

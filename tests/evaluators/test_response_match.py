@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import baton
 from baton.evaluators import ResponseMatch
-from baton.evaluators.matching.texts import rouge1
+from baton.evaluators.matching.rouge import rouge1
 from baton.model import (
     Case,
     Content,

@@ -15,7 +15,7 @@ from tests.conftest import ROOT, Baton
 
 from baton import load_traces
 from baton.plugins.origin import install, requirement
-from baton.runner.prices import fill_costs
+from baton.runner.costs import fill_costs
 
 from .conftest import Answer, Collector
 from .generated import told

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import ROOT, Baton
 
 from .conftest import Answer, Collector
-from .test_results import named, plain
+from .test_score_events import named, plain
 
 REFUND = ROOT / "examples" / "adk" / "recordings" / "support_desk" / "refund.sse"
 

@@ -16,12 +16,12 @@ from tests.server.test_issues import NOW, arrive, judged, of, rows
 from baton.feed.failures import Failure
 from baton.feed.issues import Collector
 from baton.judges.embeddings import Embeddings
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import InputError, JudgeError
+from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
-from baton.runner.prices import read_prices
 from baton.server.issues import ask_for_regrouping
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.rules import Budget
 from baton.server.settings import load_settings
 from baton.server.store import open_store

@@ -10,10 +10,10 @@ import pytest
 
 from baton.feed.failures import failures_of
 from baton.feed.investigate import investigate
+from baton.feed.issue_progress import DIMENSIONS
 from baton.feed.issues import Collector, Issue
 from baton.feed.lookup import LONG, TOOLS, InvestigationData, Lookup
-from baton.feed.progress import DIMENSIONS
-from baton.judges.prompts import is_fenced
+from baton.judges.fenced_prompts import is_fenced
 from baton.model import AgentCard, InputError, JudgeError, JudgeRequest, JudgeResponse, Trace
 from baton.testing.build import call, delegate, run, said, score, trace, turn
 

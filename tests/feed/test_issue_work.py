@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ROOT, Baton
 from tests.feed.test_investigate import because, conclude, look
 
-from baton.feed.progress import DIMENSIONS
+from baton.feed.issue_progress import DIMENSIONS
 from baton.testing import LlmServer, Received, Reply, llm_server
 
 pytestmark = pytest.mark.heavy  # what plays runs in processes of its own

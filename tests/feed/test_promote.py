@@ -12,13 +12,13 @@ from baton.feed.blame import Moment, Suspect, moment_of
 from baton.feed.collect import Pool
 from baton.feed.failures import failures_of
 from baton.feed.fixes import Edit, diff_of, edited, make_fix, patterns, playable
+from baton.feed.issue_progress import FIX_KINDS, Fix, Progress, Promoted, Promotion, Proof
 from baton.feed.issues import Issue, Mark, Rate, State, id_of
-from baton.feed.progress import FIX_KINDS, Fix, Progress, Promoted, Promotion, Proof
 from baton.feed.promote import Run, marks_by_cases
 from baton.feed.signature import signature_of
 from baton.feed.taxonomy import SUBTYPES
 from baton.model import InputError, Score, Status, Trace
-from baton.replays.play import Counted
+from baton.replays.moments import Counted
 from baton.session.issues import members_of_group
 from baton.testing.build import delegate, score, trace, turn
 from baton.testing.build import run as run_of

@@ -8,7 +8,7 @@ from baton.findings.context_carried import context_carried
 from baton.findings.facts import is_spelled_in
 from baton.findings.notations import written_out
 from baton.findings.result_contradicted import result_contradicted
-from baton.findings.values import values_of
+from baton.findings.text_values import values_of
 from baton.model import Dispatch, Trace, Turn
 
 from .trips import said, trip

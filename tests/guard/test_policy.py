@@ -10,7 +10,7 @@ from tests.clock import cpu_limit
 
 from baton.formats.document import Document
 from baton.guard import Guard
-from baton.guard.decide import Event, Seen, decide
+from baton.guard.decide_event import Event, Seen, decide
 from baton.guard.policy import Check, Output, Policy, Rule, read_policy
 from baton.model import InputError
 from baton.model.limits import PATTERN_MILLISECONDS

@@ -20,10 +20,10 @@ from baton.model import Trace
 from baton.model.trace import GUARD
 from baton.model.views import decisions_of
 from baton.readers import load_traces
-from baton.reports.html.run import trace_view
+from baton.reports.html.trace_view import trace_view
 from baton.server.alerts import alerts_of, check_alerts
+from baton.server.rule_scoring import score
 from baton.server.rules import read_rules
-from baton.server.scoring import score
 from baton.server.store import Store, open_store
 
 PROGRAM = f"""

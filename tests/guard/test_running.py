@@ -14,7 +14,7 @@ import pytest
 import baton
 from baton.formats.document import Document
 from baton.guard import Guard, Store
-from baton.guard.decide import Event, Seen, decide
+from baton.guard.decide_event import Event, Seen, decide
 from baton.guard.policy import Policy, Rule, read_policy
 from baton.model import InputError, RefusedError
 

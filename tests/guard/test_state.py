@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from tests.clock import cpu_limit
 
-from baton.guard.decide import Event
+from baton.guard.decide_event import Event
 from baton.guard.policy import Policy, Rule
 from baton.guard.state import Store
 from baton.model import InputError
 
 MANY = """
 import sys, time
-from baton.guard.decide import Event
+from baton.guard.decide_event import Event
 from baton.guard.policy import Policy, Rule
 from baton.guard.state import Store
 store, who = Store(sys.argv[1]), sys.argv[2]

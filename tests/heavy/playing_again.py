@@ -7,7 +7,7 @@ from typing import Any
 
 import baton
 from baton.model import Form, Trace
-from baton.replays.play import ReplayedCase
+from baton.replays.moments import ReplayedCase
 
 
 def assert_fixed_by(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from baton.guard import Guard, Store
-from baton.guard.decide import Decision, Event
+from baton.guard.decide_event import Decision, Event
 from baton.guard.policy import Policy
 from baton.model.prices import ModelPrice
 from baton.model.watching import DECISIONS

@@ -32,7 +32,7 @@ from baton.model import (
     Trace,
 )
 from baton.providers.base import ProviderOptions, Surroundings
-from baton.replays.play import Moments
+from baton.replays.moments import Moments
 from baton.runner.live import OnResult
 from baton.testing.build import case, expect
 

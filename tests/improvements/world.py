@@ -14,7 +14,7 @@ from baton.improvements.result import Improvement, Study
 from baton.improvements.study import improve_texts
 from baton.model import Case, JudgeError, JudgeRequest, JudgeResponse, ProviderError, Trace, Usage
 from baton.providers.base import ConfiguredProvider, ProviderOptions, Surroundings
-from baton.replays.play import Moments
+from baton.replays.moments import Moments
 from baton.runner.plan import RunOptions, make_plan
 from baton.testing.build import case, delegate, expect, run, trace, turn
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from baton.judges.fenced_prompts import fenced, is_fenced, neutral
 from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.prompts import fenced, is_fenced, neutral
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import JudgeRequest
 from baton.testing import LlmServer, llm_server
 

@@ -81,7 +81,7 @@ def test_a_key_is_in_no_message(llm: LlmServer) -> None:
 
 def test_a_model_that_cannot_be_reached_is_an_outage() -> None:
     from baton.judges.judge import make_judge
-    from baton.judges.settings import read_settings
+    from baton.judges.judge_settings import read_settings
 
     async def ask() -> None:
         told = {"model": "openai:m", "base_url": "http://127.0.0.1:1/v1", "retries": 0}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.judges.conftest import fenced, is_fenced, neutral
 
-from baton.judges.prompts import canary, ensured
+from baton.judges.fenced_prompts import canary, ensured
 
 INJECTIONS = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "judges" / "injections.yaml").read_text("utf-8")

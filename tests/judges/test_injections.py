@@ -11,7 +11,7 @@ from tests.judges.conftest import GOOD, SCHEMA, fenced, judge_of, neutral, quest
 from tests.judges.test_fence import INJECTIONS, outside
 from tests.judges.test_judge import ask, many
 
-from baton.judges.prompts import prompt_for
+from baton.judges.fenced_prompts import prompt_for
 from baton.model import JudgeError
 from baton.testing import LlmServer, Received, llm_server
 

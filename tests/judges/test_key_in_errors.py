@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.judges.client import call_error
-from baton.judges.settings import Endpoint
+from baton.judges.judge_settings import Endpoint
 
 
 @pytest.mark.parametrize("key", ["k7", "abc", "sk-0123456789abcdef"])

@@ -20,7 +20,7 @@ import sys
 sys.path.insert(0, sys.argv[3])
 from tests.judges.test_judge import ask, many
 from baton.judges.judge import make_judge
-from baton.judges.settings import JudgeSettings
+from baton.judges.judge_settings import JudgeSettings
 settings = JudgeSettings(model="openai:scripted", base_url=sys.argv[1], concurrency=4)
 ask(make_judge(settings, cache=sys.argv[2]), *many(60))
 """

@@ -24,7 +24,7 @@ from tests.providers.conftest import (
 )
 
 import baton
-from baton.http.answers import Body
+from baton.http.responses import Body
 from baton.model import Trace
 from baton.providers.adk_options import AdkHttpOptions
 from baton.providers.adk_server import AdkClient, access

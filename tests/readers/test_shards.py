@@ -11,7 +11,7 @@ import pytest
 
 from baton import iter_traces
 from baton.model import InputError
-from baton.readers.files import LineRange
+from baton.readers.file_reader import LineRange
 from baton.readers.shards import Shard, ShardReader, fetched, iter_shards, ranges
 
 ROOT = Path(__file__).parent.parent.parent

@@ -27,7 +27,7 @@ from baton.model.stand_ins import Fixture, StandIn
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.python import Python, PythonOptions
 from baton.replays.cases import safe
-from baton.replays.play import Moments, replay
+from baton.replays.moments import Moments, replay
 from baton.runner.plan import RunOptions, make_plan
 
 # The model is in the functions: what it does hangs on its instructions and on what tools answer.

@@ -129,7 +129,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     # Threads of earlier tests may still be ending.
     monkeypatch.setattr("baton.runner.backends.local.can_fork", lambda: True)
-    monkeypatch.setattr("baton.session.worker.can_fork", lambda: True)
+    monkeypatch.setattr("baton.session.backend_workers.can_fork", lambda: True)
     evaluate = AgentChain.evaluate
 
     def noted(self: AgentChain, *arguments: Any) -> Any:

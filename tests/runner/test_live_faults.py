@@ -21,7 +21,7 @@ from baton.model import (
     Trace,
     Usage,
 )
-from baton.runner.collect import MemoryResults
+from baton.runner.collect_results import MemoryResults
 from baton.runner.live import play_all
 from baton.runner.loop import run
 from baton.runner.plan import RunOptions, make_plan

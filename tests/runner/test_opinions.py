@@ -8,7 +8,7 @@ import pytest
 
 from baton.datasets.labels import Label
 from baton.model import InputError, Location
-from baton.runner.calibration import people, placed
+from baton.runner.calibration_report import people, placed
 from baton.runner.judged_subjects import JudgedThing
 from baton.stats.calibration import Opinion, Terms
 

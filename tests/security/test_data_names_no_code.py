@@ -263,8 +263,8 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "providers/base.py",
         "providers/frameworks/program.py",
         "providers/instrument/frameworks.py",  # of `init --agent`, in its own process
-        "providers/instrument/player.py",
-        "providers/prompts.py",  # `prompts_to` of a config
+        "providers/instrument/program_player.py",
+        "providers/prompt_delivery.py",  # `prompts_to` of a config
         "providers/python.py",
         "runner/backends/registry.py",
     }

@@ -16,7 +16,7 @@ from tests.findings.trips import called, said, trip
 
 import baton as api
 from baton.judges.cache import cache_key
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import JudgeRequest, Score
 from baton.testing import llm_server
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from tests.providers.conftest import Hooks
 
-from baton.http.answers import LimitReached, Limits, Meter, of_messages, unpacker
+from baton.http.responses import LimitReached, Limits, Meter, of_messages, unpacker
 from baton.model import Case, Content, ExpectedTurn, ProviderError, Source
 from baton.providers.claude_sdk import Conversation, Played
-from baton.providers.instrument.wire import Answer, TooLong, receive
+from baton.providers.instrument.worker_protocol import Answer, TooLong, receive
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])

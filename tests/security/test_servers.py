@@ -590,9 +590,9 @@ APIS: list[Any] = [
 ]
 ASK = """
 import asyncio, sys, json
-from baton.judges.prompts import fenced
+from baton.judges.fenced_prompts import fenced
 from baton.judges.judge import make_judge
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import JudgeError, JudgeRequest
 
 async def ask(told):

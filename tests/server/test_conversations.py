@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from baton.model import Trace
-from baton.server import conversations, spans
+from baton.server import conversations, span_chunks
 from baton.server.bodies import BodyGone, day_of
 from baton.server.conversations import BEYOND, DELETED, Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
@@ -282,19 +282,19 @@ def test_what_waits_in_the_inbox_keeps_a_conversation_open(store: Store, worker:
 
 def test_the_quiet_time_is_learnt_from_the_gaps_seen(store: Store, worker: Worker) -> None:
     with store.read() as connection:
-        assert spans.quiet_times(connection, [1]) == {1: 10.0}
+        assert span_chunks.quiet_times(connection, [1]) == {1: 10.0}
     for number in range(101):
         send(store, 1, [body(span(1, 2 + number, 1, agent="a"))], AT + 20 * number)
         while worker.take_in(AT + 20 * number):
             pass
     with store.read() as connection:
-        learnt = spans.quiet_times(connection, [1])[1]
+        learnt = span_chunks.quiet_times(connection, [1])[1]
     assert 20 <= learnt <= 25
 
 
 @pytest.mark.parametrize("seconds", [0.0001, 0.001, 0.3, 7.0, 86_400.0])
 def test_a_bucket_holds_its_gaps(seconds: float) -> None:
-    assert spans.longest_of(spans.bucket_of(seconds)) >= seconds
+    assert span_chunks.longest_of(span_chunks.bucket_of(seconds)) >= seconds
 
 
 def test_times_of_spans_decide_nothing(store: Store, worker: Worker) -> None:

@@ -14,11 +14,11 @@ from tests.evaluators.judged.test_distilled import RUBRIC, conversation, some_re
 from tests.web.asking import ask
 from tests.web.serving import web
 
-from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.rubric_files import shipped
 from baton.server.alerts import Addresses, alerts_of, deliver
 from baton.server.drift import check_drift, condition_of
 from baton.server.judging import rules_with_status
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.rules import DriftAlert, Rules, read_rules
 from baton.server.schema import score
 from baton.server.settings import load_settings

@@ -17,7 +17,7 @@ import pytest
 
 from baton.guard import Guard, Policy, ServerStore
 from baton.guard.claude import answer
-from baton.guard.decide import Event
+from baton.guard.decide_event import Event
 from baton.guard.policy import Rule
 from baton.guard.state import FAILURES, State
 from baton.guard.state import Store as GuardStore
@@ -31,7 +31,7 @@ from .serving import api
 
 MANY = """
 import sys, time
-from baton.guard.decide import Event
+from baton.guard.decide_event import Event
 from baton.guard.policy import Policy, Rule
 from baton.guard.state import open_state
 store, who = open_state(sys.argv[1]), sys.argv[2]

@@ -16,7 +16,7 @@ from baton.model import InputError, Trace
 from baton.server.access import create_key
 from baton.server.api import ENDPOINTS
 from baton.server.endpoints import API
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.process import log_to
 from baton.server.schema import conversation, dispatch, job, score
 from baton.server.settings import Settings

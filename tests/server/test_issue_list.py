@@ -12,7 +12,7 @@ from sqlalchemy import insert
 
 import baton
 from baton.cli.app import main
-from baton.feed.progress import Fix, Investigation
+from baton.feed.issue_progress import Fix, Investigation
 from baton.model import InputError
 from baton.model.filter import Filter
 from baton.server.access import create_key
@@ -20,7 +20,7 @@ from baton.server.issue_list import issues, one_issue
 from baton.server.issues import regroup
 from baton.server.schema import issue, issue_count, issue_edge, issue_regroup
 from baton.server.store import Store
-from baton.session.evidence import at_fault, evidence_of
+from baton.session.failure_evidence import at_fault, evidence_of
 
 from .serving import api
 from .test_issues import NOW, OUTSIDE, Scored, a_day, arrive, fails, judged, of, passes

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from baton.formats.document import Document
-from baton.http.answers import Refused
+from baton.http.responses import Refused
 from baton.model import InputError
 from baton.server.access import Caller
 from baton.server.alerts import AGAIN, Addresses, read_addresses, wait_of

@@ -12,7 +12,7 @@ from sqlalchemy import insert
 from tests.feed.test_investigate import look
 
 import baton
-from baton.feed.progress import DIMENSIONS, Promoted, Promotion
+from baton.feed.issue_progress import DIMENSIONS, Promoted, Promotion
 from baton.model import Case, InputError, Trace
 from baton.server.access import Caller, create_key
 from baton.server.issue_list import Progress, keep_progress, one_issue

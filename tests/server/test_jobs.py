@@ -25,7 +25,7 @@ from baton.server.jobs import Jobs, add_folder, again, folder_of, job_of, jobs_o
 from baton.server.schema import job
 from baton.server.settings import Settings
 from baton.server.store import Store
-from baton.session.agents import served
+from baton.session.agent_under_test import served
 from baton.session.server_client import connect
 from baton.session.server_rows import EvaluationJob
 from baton.store import read_evaluation

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import insert
 from tests.feed.test_promote import counted
 
-from baton.feed.progress import Fix
+from baton.feed.issue_progress import Fix
 from baton.model import InputError
 from baton.server.access import Caller
 from baton.server.issue_list import Progress

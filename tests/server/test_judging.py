@@ -13,17 +13,17 @@ from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
 from baton.server.judging import judge_waiting, rules_with_status
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.rows import Reading, write
+from baton.server.rule_scoring import score as score_now
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import conversation, judging, rollup, score, spending
-from baton.server.scoring import score as score_now
 from baton.server.store import Store
 from baton.testing import LlmServer, llm_server
 from baton.testing.llm import Reply
 
 from .seeding import assert_days_follow
-from .test_scoring import conversation as conversation_of
+from .test_rule_scoring import conversation as conversation_of
 
 NOW = 1_790_000_000.0
 INSIDE = {"reason": "it kept to the order", "quote": "", "label": "inside"}

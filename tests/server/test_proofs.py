@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 import baton
-from baton.feed.progress import Fix
+from baton.feed.issue_progress import Fix
 from baton.model import InputError
 from baton.server.access import create_key
 from baton.server.issue_list import Progress, keep_progress, one_issue

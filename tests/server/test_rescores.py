@@ -24,7 +24,7 @@ from baton.server.conversations import Recorded, encode, record_of
 from baton.server.database import Unavailable
 from baton.server.inbox import Inbox, entry_of
 from baton.server.judging import judge_waiting
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.rescores import (
     Rescores,
     alone,
@@ -44,7 +44,7 @@ from baton.testing import llm_server
 from .conftest import Opening
 from .seeding import assert_days_follow
 from .serving import api
-from .test_scoring import conversation as conversation_of
+from .test_rule_scoring import conversation as conversation_of
 
 NOW = 1_790_000_000.0
 SCOPE = {"name": "scope", "evaluators": ["dispatch_scope"]}

@@ -14,7 +14,7 @@ from sqlalchemy import update
 
 import baton
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
+from baton.evaluators.judging.rubric_files import shipped
 from baton.model import InputError
 from baton.server.access import Caller, create_key
 from baton.server.labels import add_label, labels_of

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from tests.cli.labelled import RUBRIC, answer, hand_off
 
-from baton.evaluators.judging.load import FOLDER
+from baton.evaluators.judging.rubric_files import FOLDER
 from baton.model import InputError
 from baton.server.access import Caller
 from baton.server.labels import add_label

@@ -17,10 +17,10 @@ from baton.readers.otlp.wire.read import body_records
 from baton.readers.otlp.wire.streams import Report
 from baton.readers.otlp.wire.trace_store import conversation_of, session_of
 from baton.server.conversations import Bounds, Recorded, record_of
+from baton.server.rule_scoring import score
 from baton.server.rules import read_rules
 from baton.server.schema import conversation
 from baton.server.schema import score as score_rows
-from baton.server.scoring import score
 from baton.server.store import Store
 from baton.server.worker import Worker
 

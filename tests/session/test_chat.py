@@ -13,7 +13,7 @@ from tests.providers.conftest import AdkServer, event, sse, stream
 from tests.providers.http.conftest import spec
 
 from baton.model import InputError, Trace
-from baton.session.agents import AgentLike, Served, served
+from baton.session.agent_under_test import AgentLike, Served, served
 from baton.session.chat import Chat, Chats, View
 
 AGENT = """\

@@ -19,8 +19,8 @@ import baton
 from baton.cli import main
 from baton.model import Case, InputError, Usage
 from baton.replays.cases import dispatch_cases
+from baton.runner.costs import read_prices
 from baton.runner.plan import make_plan
-from baton.runner.prices import read_prices
 from baton.session.estimate import estimate_plays
 from baton.session.improve import _add_second_judge, _models
 from baton.testing import Received, Reply, build, llm_server

@@ -10,8 +10,8 @@ import pytest
 
 import baton
 from baton.datasets import load_dataset
+from baton.datasets.baton_cases import own_yaml
 from baton.datasets.dispatch_cases import dispatch_case
-from baton.datasets.own import own_yaml
 from baton.datasets.recorded_dispatches import as_made
 from baton.model import AgentCard, ExpectedHandling, InputError, Trace
 from baton.model.trace import DEFINED

@@ -31,7 +31,7 @@ from tests.fuzz.seeds import HEADER
 
 import baton
 from baton.config import load_config
-from baton.evaluators.judging.load import load_rubric
+from baton.evaluators.judging.rubric_files import load_rubric
 from baton.model import InputError
 from baton.readers import load_catalog
 

@@ -36,7 +36,7 @@ from baton.server.conversations import record_of
 from baton.server.database import EVERY_PROJECT, Unavailable
 from baton.server.inbox import Inbox
 from baton.server.schema import chunk, conversation, inbox_read, run, trace
-from baton.server.spans import open_chunk
+from baton.server.span_chunks import open_chunk
 from baton.server.store import Store, open_store
 
 SOURCES = Path(__file__).parent.parent.parent / "src"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from baton.server.store import open_store
-from baton.session.agents import served
+from baton.session.agent_under_test import served
 
 from .serving import web
 from .test_datasets import AGENT, CASES

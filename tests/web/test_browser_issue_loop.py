@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.feed.test_investigate import because, conclude, look
 
 import baton
-from baton.feed.progress import DIMENSIONS
+from baton.feed.issue_progress import DIMENSIONS
 from baton.server.settings import load_settings
 from baton.server.store import open_store
 from baton.server.worker import run

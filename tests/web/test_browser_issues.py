@@ -10,7 +10,7 @@ import pytest
 from tests.server.test_issues import OUTSIDE, a_day, arrive, fails, of
 
 from baton import connect
-from baton.feed.progress import Investigation, Quote, Statement
+from baton.feed.issue_progress import Investigation, Quote, Statement
 from baton.server.store import open_store
 
 from .serving import web

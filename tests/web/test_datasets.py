@@ -15,7 +15,7 @@ from baton.server.access import create_key
 from baton.server.jobs import Jobs
 from baton.server.settings import load_settings
 from baton.server.store import Store
-from baton.session.agents import served
+from baton.session.agent_under_test import served
 
 from .asking import Visitor, ask
 from .serving import web

@@ -17,7 +17,7 @@ from tests.server.stores import new_store
 from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged, of
 
 from baton import connect
-from baton.feed.progress import Fix, Investigation, Quote, Rating, Statement
+from baton.feed.issue_progress import Fix, Investigation, Quote, Rating, Statement
 from baton.replays.new_text import NewText
 from baton.server.access import create_key
 from baton.server.schema import issue_proof

@@ -12,7 +12,7 @@ from tests.cli.labelled import answer, hand_off
 from tests.server.seeding import START, add_conversation
 from tests.server.test_rubrics import TEXT
 
-from baton.evaluators.judging.load import FOLDER
+from baton.evaluators.judging.rubric_files import FOLDER
 from baton.server.access import Caller, create_key
 from baton.server.labels import add_label
 from baton.server.settings import Settings

@@ -18,8 +18,8 @@ from baton.model.secrets import forget
 from baton.model.visible import exception_line
 from baton.safe_output import safe_output, tracebacks_shown
 
-from .messages import DEBUG, debugging, flag, note, quieting, say, usage_message
 from .signals import exit_of, terminable
+from .usage_messages import DEBUG, debugging, flag, note, quieting, say, usage_message
 from .verbs import TABLE, app
 
 __all__ = ["VERBS", "app", "main"]

@@ -12,9 +12,9 @@ from baton.model import InputError, counted
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
-from .messages import note, say
 from .options import OUT, Flag
 from .output import readers_may_leave
+from .usage_messages import note, say
 
 if TYPE_CHECKING:
     from baton.gate.baseline import Snapshot

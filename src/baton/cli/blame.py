@@ -11,7 +11,6 @@ import msgspec
 from baton.model import counted
 from baton.reports.text import one_line
 
-from .messages import exit_code_of
 from .options import (
     LATER,
     USUAL,
@@ -24,6 +23,7 @@ from .options import (
     Whole,
     Words,
 )
+from .usage_messages import exit_code_of
 
 if TYPE_CHECKING:
     from baton.feed.blame import Again, Blame, Suspect

@@ -12,9 +12,9 @@ from baton.reports.calibrate import plain_calibration, print_calibration
 from baton.session.calibrate import calibrate
 from baton.store.calibrations import FOLDER
 
-from .messages import note
 from .options import AS_JUDGED, LATER, ConfigPath, Flag, JudgeOptions, Paths, Whole, Words
 from .output import readers_may_leave
+from .usage_messages import note
 
 NO_EVIDENCE = 3
 

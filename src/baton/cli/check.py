@@ -6,8 +6,8 @@ from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.session.check import check
 
-from .messages import note, say
 from .options import Flag, Words
+from .usage_messages import note, say
 
 WARNED = 1
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from baton.model import counted
 from baton.session.clean import clean
 
-from .messages import note
 from .options import Flag
+from .usage_messages import note
 
 
 def clean_command(*, older_than: str, dry_run: Flag = False) -> int:

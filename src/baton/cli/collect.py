@@ -12,8 +12,8 @@ from cyclopts import Parameter
 from baton.model import Form, InputError, counted
 from baton.reports.text import one_line
 
-from .messages import exit_code_of, say
 from .options import LATER, USUAL, ConfigPath, Evaluators, Flag, Paths, Scoring, Whole, Words
+from .usage_messages import exit_code_of, say
 
 if TYPE_CHECKING:
     from baton.feed.collect import Collected

@@ -11,9 +11,9 @@ import msgspec
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import InputError
 
-from .messages import note
 from .options import OUT, Flag, Whole
 from .output import readers_may_leave
+from .usage_messages import note
 
 _CODES = {"worse": 1, "error": 3}
 _CONFIDENCE, _MIN_EFFECT, _SHOWN = 0.95, 0.05, 10

@@ -8,8 +8,8 @@ from typing import Literal
 from baton.model import counted
 from baton.model.redact import ON
 
-from .messages import note, say
 from .options import AS_CONFIGURED, Flag, OutputFile, Redacting
+from .usage_messages import note, say
 
 LOST = 1
 

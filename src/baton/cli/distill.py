@@ -13,9 +13,9 @@ from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.session.distill import DistilledJudge, distill
 
-from .messages import note
 from .options import LATER, ConfigPath, Flag, Paths
 from .output import readers_may_leave
+from .usage_messages import note
 
 
 def distill_command(

@@ -17,8 +17,8 @@ from baton.session.convert import (
     write_dispatch_cases,
 )
 
-from .messages import note, say
 from .options import AS_CONFIGURED, LATER, Flag, Output, Redacting, Whole, Words
+from .usage_messages import note, say
 
 
 def draft_command(

@@ -13,7 +13,7 @@ import msgspec
 from cyclopts import Parameter
 
 from baton.config import Config
-from baton.formats.addresses import is_address, shown_address
+from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import InputError, Problem
 from baton.model.secrets import mask
 from baton.model.visible import visible_line
@@ -32,7 +32,6 @@ from baton.session.report import Out, Written, out_at
 from baton.session.resume import Request
 from baton.store import evaluation_at, read_evaluation
 
-from .messages import note
 from .options import (
     FIRST,
     HERE,
@@ -60,6 +59,7 @@ from .options import (
 from .output import print_estimate, readers_may_leave, report, verdict_line
 from .progress import progress
 from .signals import note_ignored_interrupts
+from .usage_messages import note
 
 
 @Parameter(name="*", group=MORE)

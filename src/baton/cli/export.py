@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 
 from baton.model import InputError, counted
 
-from .messages import note, say
 from .options import (
     AS_CONFIGURED,
     HERE,
@@ -20,6 +19,7 @@ from .options import (
     Whole,
     Workers,
 )
+from .usage_messages import note, say
 
 NOT_DELIVERED = 3
 

@@ -10,14 +10,14 @@ import msgspec
 from cyclopts import App, Parameter
 from rich.table import Table
 
-from baton.guard.recorded import DryRun, Held
+from baton.guard.dry_run import DryRun, Held
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.session.guard import check_policy, suggest_policy, try_policy
 
-from .messages import note, say
 from .options import FEW, Flag, Output
 from .output import readers_may_leave
+from .usage_messages import note, say
 from .verbs import BELOW, TABLE, examples_text
 
 guard_command = App(

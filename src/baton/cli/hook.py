@@ -16,9 +16,9 @@ from baton.model.visible import exception_line
 from baton.session.guard import run_functions
 from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
 
-from .messages import note, say
 from .options import Flag
 from .push import push_command
+from .usage_messages import note, say
 
 
 def hook_command(

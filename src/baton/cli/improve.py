@@ -28,7 +28,6 @@ from .improvement_output import (
     print_improvement_estimate,
     print_rubric_estimate,
 )
-from .messages import note, say
 from .options import (
     AS_IMPROVED,
     AS_PLAYED,
@@ -47,6 +46,7 @@ from .options import (
 )
 from .output import readers_may_leave
 from .signals import note_ignored_interrupts
+from .usage_messages import note, say
 
 Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
 _OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
@@ -194,7 +194,7 @@ def improve_command(
     """
     _check_together(locals())
     if writing.html is not None:
-        from baton.improvements.page import check_page  # it loads the parts of reports in HTML
+        from baton.improvements.html_page import check_page  # it loads the parts of reports in HTML
 
         read = [Path(word.partition(":")[0]) for word in (*words, labels or "") if word]
         check_page(writing.html, read if finished is None else [finished / RESULT])
@@ -276,7 +276,7 @@ def _write(
     """Write the improvement in a folder, and say what was written: ``aside`` on stderr."""
     improvement = read_improvement(folder)
     if writing.html is not None:
-        from baton.improvements.page import write_page
+        from baton.improvements.html_page import write_page
 
         write_page(improvement, writing.html)
         note(f"the page is in {writing.html}")

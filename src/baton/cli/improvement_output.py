@@ -13,8 +13,8 @@ from baton.model.visible import visible_line
 from baton.session.improve import ImprovementEstimate
 from baton.session.improve_rubric import RubricEstimate
 
-from .messages import note
 from .output import readers_may_leave
+from .usage_messages import note
 
 
 def print_improvement(improvement: Improvement, limit: int, *, as_json: bool) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from baton.model import InputError
 from baton.session.starter import SAMPLE, init
 
-from .messages import note, say
 from .options import Flag
+from .usage_messages import note, say
 
 
 class _Question(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from baton.feed.fixes import diff_of
-from baton.feed.progress import ENDINGS, Fix, Investigation, Progress, Promotion, Statement
+from baton.feed.issue_progress import ENDINGS, Fix, Investigation, Progress, Promotion, Statement
 from baton.model import counted
 from baton.reports.text import one_line
 

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Group, Parameter
 
-from baton.feed.progress import Progress
+from baton.feed.issue_progress import Progress
 from baton.model import InputError, counted
 from baton.reports.text import one_line
 
 from .issue_progress import print_progress
-from .messages import exit_code_of, say
 from .options import (
     LATER,
     USUAL,
@@ -32,6 +31,7 @@ from .options import (
     given,
 )
 from .output import print_estimate
+from .usage_messages import exit_code_of, say
 
 if TYPE_CHECKING:
     from baton.feed.issues import Issue, Member, Rate

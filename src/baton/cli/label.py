@@ -15,7 +15,7 @@ from baton.model import InputError
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.reports.trace import print_dispatch_page, print_trace
-from baton.runner.calibration import DISAGREE, SPLIT
+from baton.runner.calibration_report import DISAGREE, SPLIT
 from baton.safe_output import own_output
 from baton.session.label import Labelling, label
 

@@ -17,7 +17,7 @@ from baton.model.redact import ON, Redaction
 from baton.session.prepare import ScoreOptions, redaction_with
 from baton.session.report import STORED
 
-from .messages import note, quieting, say
+from .usage_messages import note, quieting, say
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:

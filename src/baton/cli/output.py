@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from baton.formats.addresses import place_of
 from baton.formats.own_files import naming
+from baton.formats.storage_addresses import place_of
 from baton.model.visible import visible_line
 from baton.reports.json import EXIT_CODES
 from baton.reports.registry import report_entry
@@ -21,8 +21,8 @@ from baton.safe_output import command_output, expect_commands
 from baton.session.report import Written, deliver, write_reports
 from baton.store import NotUploaded, StoredEvaluation, read_evaluation, upload
 
-from .messages import note, say
 from .options import NONE, SHORT, Reports, Showing
+from .usage_messages import note, say
 
 if TYPE_CHECKING:
     from baton.session.estimate import JudgingEstimate

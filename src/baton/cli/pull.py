@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from baton.http.answers import PULL_MIB
+from baton.http.responses import PULL_MIB
 from baton.model import InputError, counted
 from baton.model.redact import ON
 
-from .messages import note, say
 from .options import AS_CONFIGURED, LATER, OutputFile, Redacting, Whole, Words
+from .usage_messages import note, say
 
 INCOMPLETE = 3
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from baton.formats.addresses import is_address
+from baton.formats.storage_addresses import is_address
 from baton.model import InputError, counted
 from baton.session.server_client import connect, server_address
 from baton.store import read_evaluation, upload
 
-from .messages import note
+from .usage_messages import note
 
 
 def push_command(

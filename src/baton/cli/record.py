@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from baton.plugins.origin import install
 from baton.session.record import record_program
 
-from .messages import note
+from .usage_messages import note
 
 _PLAIN = (
     "Plain functions make none: `baton init --agent MODULE:FUNCTION` plays one that returns what "

@@ -15,7 +15,6 @@ from baton.session.components import changes_in
 from baton.session.evaluate import EvaluateOptions
 from baton.session.replay import replay, target_and_moments
 
-from .messages import note
 from .options import (
     AS_PLAYED,
     LATER,
@@ -32,6 +31,7 @@ from .options import (
 )
 from .output import readers_may_leave
 from .signals import note_ignored_interrupts
+from .usage_messages import note
 
 _CODES = {"passed": 0, "skipped": 0, "failed": 1, "error": 3}
 

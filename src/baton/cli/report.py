@@ -12,7 +12,6 @@ from baton.safe_output import command_output
 from baton.session.report import STORED, report, write_reports
 from baton.session.server_client import connect
 
-from .messages import note, say
 from .options import (
     AS_CONFIGURED,
     NONE,
@@ -25,6 +24,7 @@ from .options import (
     Showing,
 )
 from .output import print_short_or_long, readers_may_leave
+from .usage_messages import note, say
 
 _WITH_TRACES = {"html", "otlp"}
 _SUFFIXES = {

@@ -26,9 +26,9 @@ from baton.session.rubrics import (
 )
 from baton.store.calibrations import kept_calibrations
 
-from .messages import note
 from .options import AS_JUDGED, FEW, ConfigPath, Dataset, JudgeOptions
 from .output import readers_may_leave
+from .usage_messages import note
 from .verbs import BELOW, TABLE, examples_text
 
 _UNBOUND = 10_000

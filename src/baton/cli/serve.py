@@ -17,9 +17,9 @@ from baton.model import InputError, counted
 from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
 
-from .messages import note
 from .options import FEW, Flag, Whole
 from .output import readers_may_leave
+from .usage_messages import note
 from .verbs import BELOW, TABLE, examples_text
 
 if TYPE_CHECKING:

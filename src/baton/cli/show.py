@@ -10,8 +10,8 @@ import msgspec
 from baton.model.redact import ON
 from baton.session.show import traces_to_show
 
-from .messages import note
 from .options import AS_CONFIGURED, ConfigPath, Flag, Redacting, Whole
+from .usage_messages import note
 
 
 def show_command(

@@ -11,7 +11,7 @@ from typing import Any
 
 from baton.model import Terminated
 
-from .messages import note
+from .usage_messages import note
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 _SAID = {"SIGTERM": "terminated", "SIGHUP": "terminated: the terminal was closed"}

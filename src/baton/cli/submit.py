@@ -18,9 +18,9 @@ from baton.session.server_client import Server, connect, server_address
 from baton.session.server_rows import EvaluationJob
 from baton.store import read_evaluation
 
-from .messages import note, say
 from .options import LATER, NONE, SHORT, Evaluators, Flag, Reports, Showing, Whole, Words
 from .output import print_short_or_long, readers_may_leave
+from .usage_messages import note, say
 
 
 def submit_command(

@@ -11,9 +11,9 @@ import msgspec
 from baton.model import InputError
 from baton.reports.text import one_line
 
-from .messages import note
 from .options import OUT, Flag, Whole
 from .output import readers_may_leave
+from .usage_messages import note
 
 if TYPE_CHECKING:
     from baton.gate.trend import Point

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from baton.model import counted
 
-from .messages import note
 from .options import Flag, Whole
 from .serve import needs_server
+from .usage_messages import note
 
 if TYPE_CHECKING:
     from baton.web.view import Loaded

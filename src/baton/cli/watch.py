@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from baton.model import Terminated
 from baton.session.watch import watch
 
-from .messages import DEBUG, debugging, note
 from .options import ConfigPath, Dataset, Keyword, Paths, trust_in
+from .usage_messages import DEBUG, debugging, note
 
 _CLEANING = 15.0
 """Seconds that an evaluation has to end its agents' processes: a few steps of up to 5 seconds."""

@@ -13,8 +13,8 @@ from baton.config.dialects.accelerator import model_of_label
 from baton.evaluators.user_defined import traits_of
 from baton.formats.document import Document
 from baton.formats.explain import Path as Place
-from baton.gate.rules import Gate, named
-from baton.judges.settings import (
+from baton.gate.thresholds import Gate, named
+from baton.judges.judge_settings import (
     JudgeSettings,
     read_settings,
     refuse_written_keys,

@@ -18,8 +18,8 @@ from baton.evaluators.registry import evaluator_entry, own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.key_case import snake
-from baton.gate.rules import Gate, read_gate
-from baton.judges.settings import JudgeSettings, with_provider
+from baton.gate.thresholds import Gate, read_gate
+from baton.judges.judge_settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, StandIns, nearest
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction, redaction_of
@@ -27,8 +27,8 @@ from baton.model.secrets import masked, remember, secrets_in
 from baton.plugins import Entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec
+from baton.runner.costs import ModelPrice, read_prices
 from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, Specs, make_plan
-from baton.runner.prices import ModelPrice, read_prices
 
 from .dialects.accelerator import translate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge

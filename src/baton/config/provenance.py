@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from baton.evaluators.user_defined import traits_of
-from baton.gate.rules import Gate
-from baton.judges.settings import settings_of
+from baton.gate.thresholds import Gate
+from baton.judges.judge_settings import settings_of
 from baton.model import (
     AgentCard,
     AgentsSeen,

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.gate.rules import GateSpec, ThresholdSpec
+from baton.gate.thresholds import GateSpec, ThresholdSpec
 from baton.model import StandIns
+from baton.runner.costs import ModelPrice
 from baton.runner.plan import Count, EvaluatorSpec, Money, NotNegative, PassRule, Seconds
-from baton.runner.prices import ModelPrice
 
 
 class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

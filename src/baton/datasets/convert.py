@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.datasets.baton_cases import OWN
 from baton.datasets.evalset import ADK, APP, BEGINNING, JUDGE_LLM, USER
 from baton.datasets.files import (
     About,
@@ -18,7 +19,6 @@ from baton.datasets.files import (
     dialect_of_mapping,
     read_data,
 )
-from baton.datasets.own import OWN
 from baton.datasets.strands import STRANDS
 from baton.datasets.writing import Head, Writer
 from baton.formats.adk import EvalCase, FunctionCall, Part, attachments, author_pair

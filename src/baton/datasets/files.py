@@ -14,8 +14,8 @@ from typing import Any, Literal, overload
 
 import msgspec
 
+from baton.datasets.baton_cases import DatasetSpec, own_case, steps_case
 from baton.datasets.evalset import eval_case, legacy_case, legacy_flat
-from baton.datasets.own import DatasetSpec, own_case, steps_case
 from baton.datasets.stand_in_files import with_file
 from baton.datasets.strands import Known, strands_case
 from baton.formats.document import Document, raw_documents, read_bytes, without_comments

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from baton.datasets.files import CaseSequence, JoinedCases, Place
-from baton.formats.addresses import is_address, shown_address
 from baton.formats.own_files import LEADS_OUT
+from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import AgentCard, CaseIndex, Dataset, InputError, Problem, suggestion
 from baton.model.dataset import Format
 

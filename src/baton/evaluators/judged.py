@@ -33,9 +33,9 @@ from .judging.distilled import distilled_in
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
 from .judging.labelled_examples import Examples, LabelledExample, examples_in
-from .judging.load import checks_of, names_of, revised, rubric_text
 from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.rubric import Rubric, RubricOptions
+from .judging.rubric_files import checks_of, names_of, revised, rubric_text
 from .judging.subject import Subject, subjects
 from .judging.verdicts import (
     DistilledDetails,

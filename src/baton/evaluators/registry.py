@@ -139,7 +139,7 @@ def known_evaluator_names() -> set[str]:
 @cache
 def rubric_entries() -> tuple[Entry, ...]:
     """Return the rubrics that come with Baton. Their files are read on first use."""
-    from .judging.load import shipped
+    from .judging.rubric_files import shipped
 
     return tuple(map(_entry_of_rubric, shipped().values()))
 
@@ -150,7 +150,7 @@ def own_rubrics(folders: Iterable[Path]) -> tuple[Entry, ...]:
     Raises:
         InputError: a folder is missing or empty, a rubric is faulty, or a name is already taken.
     """
-    from .judging.load import load_folders
+    from .judging.rubric_files import load_folders
 
     return tuple(_entry_of_rubric(rubric) for rubric, _ in load_folders(folders).values())
 

@@ -23,6 +23,7 @@ from baton.evaluators.matching.answers import (
     quote,
     reason,
 )
+from baton.evaluators.matching.rouge import require_rouge
 from baton.evaluators.matching.texts import (
     AnswerRules,
     CaseSensitive,
@@ -30,7 +31,6 @@ from baton.evaluators.matching.texts import (
     NormalizeWhitespace,
     Reading,
     Rules,
-    require_rouge,
     stated_checks,
 )
 from baton.model import Case, EvalContext, Evidence, ExpectedTurn, Score, Trace

@@ -22,7 +22,7 @@ from baton.evaluators.matching.answers import (
     quote,
     reason,
 )
-from baton.evaluators.matching.texts import require_rouge, rouge1
+from baton.evaluators.matching.rouge import require_rouge, rouge1
 from baton.model import EvalContext, Score, Trace
 from baton.model.score import passes
 from baton.plugins import Alias

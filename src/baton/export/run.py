@@ -9,16 +9,16 @@ from typing import IO, Literal
 
 import msgspec
 
-from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.storage_addresses import place_of
 from baton.model import InputError, Problem, Trace, counted
 from baton.model.option_names import option
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
-from baton.runner.prices import fill_costs
+from baton.runner.costs import fill_costs
 from baton.store import StoredEvaluation, read_evaluation, recordings_of
 
-from .results import Originals, Written, events_of
+from .score_events import Originals, Written, events_of
 from .sink import Items, Limits, Sink, headers_of, open_endpoint
 from .spans import spans_of
 from .wire_json import encode_json

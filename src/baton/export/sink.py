@@ -10,10 +10,10 @@ from typing import IO, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from baton.formats.own_files import make_folder, naming, open_own
-from baton.http.answers import EXPORT_MIB, NoAnswer, Refused
-from baton.http.answers import Limits as AnswerLimits
 from baton.http.client import Beside, Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address, with_scheme
+from baton.http.responses import EXPORT_MIB, NoAnswer, Refused
+from baton.http.responses import Limits as AnswerLimits
 from baton.model import BatonError, InputError, Problem
 from baton.model.option_names import option
 from baton.plugins import is_installed

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from baton.pull.spans import attributes
+from baton.pull.otlp_json import attributes
 from baton.readers.otlp.own import KIND, SCOPE, Attributes
 from baton.readers.otlp.span import Span
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.judges.prompts import RULE, fenced
+from baton.judges.fenced_prompts import RULE, fenced
 from baton.model import (
     AgentRun,
     Dispatch,
@@ -30,7 +30,7 @@ from baton.model import (
     Said,
     Trace,
 )
-from baton.model.steps import Place, Shown, places_of, shown_steps
+from baton.model.step_lines import Place, Shown, places_of, shown_steps
 
 from .failures import Failure, causes
 from .fixes import FORMS

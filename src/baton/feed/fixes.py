@@ -18,10 +18,10 @@ import msgspec
 from baton.components import faults_of_change
 from baton.formats.document import Document, read_bytes
 from baton.model import AgentCard, Form, InputError, text_hash
+from baton.replays.moments import Counted, Replayed
 from baton.replays.new_text import new_in
-from baton.replays.play import Counted, Replayed
 
-from .progress import FIX_KINDS, Fix, FixKind, Proof, Statement
+from .issue_progress import FIX_KINDS, Fix, FixKind, Proof, Statement
 from .taxonomy import Category, subtype_named
 
 # What each kind of fix changes, by the prefix of the text's name. The other kinds change no text,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.judges.prompts import fenced, fenced_neutral
+from baton.judges.fenced_prompts import fenced, fenced_neutral
 from baton.model import (
     Exchange,
     InputError,
@@ -28,8 +28,7 @@ from baton.model import (
 )
 
 from .fixes import Edit, Pattern, edited, make_fix, pattern_for
-from .lookup import LONG, TOOLS, InvestigationData, Lookup
-from .progress import (
+from .issue_progress import (
     DIMENSIONS,
     FIX_KINDS,
     Ending,
@@ -39,6 +38,7 @@ from .progress import (
     Rating,
     Statement,
 )
+from .lookup import LONG, TOOLS, InvestigationData, Lookup
 from .taxonomy import SUBTYPES, subtype_named
 
 STEPS = 30

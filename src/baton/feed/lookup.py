@@ -11,12 +11,12 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from baton.judges.prompts import neutral
+from baton.judges.fenced_prompts import neutral
 from baton.model import AgentRun, Dispatch, InputError, Trace, known
-from baton.model.steps import shown_steps
+from baton.model.step_lines import shown_steps
 
+from .issue_progress import Progress, Quote
 from .issues import Issue, Member
-from .progress import Progress, Quote
 
 LONG = 3_000
 """The length from which a step is condensed, or read in parts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .lazy_patterns import regex
-from .values import Value
+from .text_values import Value
 
 # Words that show that a clause means another value on purpose: "normal is 12 to 16", "Last year it
 # was 12.1", "I suggest 60 s", "3 EUR are left". All of these words count only if the result does

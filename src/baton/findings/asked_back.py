@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from .empty_answers import asks_for_choice
 from .facts import HARD, Fact, Reading, read
 from .lazy_patterns import VALUE, marked, regex
-from .values import Value, unit_text, values_of
+from .text_values import Value, unit_text, values_of
 from .words import COMMON, NO_LABELS, clause_with, sentences
 
 # A receiver that asks back says little else.

@@ -14,7 +14,7 @@ from baton.model import ToolCall
 from .finding import changes_something
 from .known_values import Known
 from .lazy_patterns import regex
-from .values import Value, are_near, is_slip, moments, values_of
+from .text_values import Value, are_near, is_slip, moments, values_of
 
 # --- Bounds
 

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from .facts import Fact, Reading
 from .lazy_patterns import VALUE, regex, sides_of
-from .values import (
+from .text_values import (
     Value,
     days_of,
     decimal_places,

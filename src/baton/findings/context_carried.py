@@ -32,7 +32,7 @@ from .quantities import in_digits
 from .replaced_words import Replaced, repeats, replaced
 from .sent_context import Sent, begins_anew, given_by, prompt_of, request_to, what_was_sent
 from .substituted_values import substituted_in
-from .values import values_of
+from .text_values import values_of
 from .waived_limits import waived
 from .words import in_other_script, is_courtesy, kept_back, sentences, sets_limit
 

@@ -14,7 +14,7 @@ from itertools import product
 from .lazy_patterns import regex
 from .quantities import sizes_of_units
 from .text_cache import text_cached
-from .values import Value, are_near, days_of, decimal_places, moments, months_of
+from .text_values import Value, are_near, days_of, decimal_places, moments, months_of
 
 # "UTC+2", "14:00 CEST", "2 pm Lisbon time", "13:25 Ortszeit", "heure de Paris", "our time". "ET"
 # and "PT" only after a time, because both are words of other languages.

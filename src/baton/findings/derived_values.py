@@ -13,7 +13,7 @@ from .another_value import gives_roughly
 from .facts import rounded_keys
 from .known_values import MOST_VALUES, Known
 from .lazy_patterns import regex
-from .values import (
+from .text_values import (
     YEAR,
     Value,
     are_near,

@@ -8,7 +8,7 @@ from baton.model.views import charge_work
 
 from .facts import Reading, charge_reading, read
 from .misquoted import has_code
-from .values import Value, values_of
+from .text_values import Value, values_of
 
 # An answer with more values is a table or a report, and comparing all pairs would take too long.
 MOST_VALUES = 60

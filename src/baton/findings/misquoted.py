@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from .changed_values import is_transposed
 from .text_cache import text_cached
-from .values import Value
+from .text_values import Value
 
 
 def misquoted(

@@ -32,7 +32,7 @@ from .restated_values import (
     may_be_worked_out,
 )
 from .sent_context import Sent, has_to_come
-from .values import Value, unit_text, values_of
+from .text_values import Value, unit_text, values_of
 from .words import (
     NO_LABELS,
     asides,

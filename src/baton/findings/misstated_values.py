@@ -26,7 +26,7 @@ from .facts import Fact, read
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
 from .quantities import measure_key
-from .values import (
+from .text_values import (
     Value,
     are_near,
     days_of,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .lazy_patterns import regex
 from .text_cache import text_cached
-from .values import Value
+from .text_values import Value
 from .words import COMMON
 
 # Attributes that exclude one another: those of a paragraph. A line has the forms of one attribute.

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from .facts import Fact
 from .lazy_patterns import regex
-from .values import Value
+from .text_values import Value
 from .words import clause_with, only_states
 
 _WEEKDAYS = (

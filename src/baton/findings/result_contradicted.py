@@ -35,7 +35,7 @@ from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
 from .quantities import days_in_full
 from .replaced_words import weekdays_of
-from .values import Value, are_near, unit_text, values_of
+from .text_values import Value, are_near, unit_text, values_of
 from .words import in_other_script
 
 

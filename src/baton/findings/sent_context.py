@@ -15,7 +15,7 @@ from baton.model.views import charge_work, index_of
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .facts import HARD, Fact, Reading, as_json, charge_reading, plain_text, read
 from .finding import TOO_LONG, NotRecorded, receivers_of, sender_of
-from .values import Value, values_of
+from .text_values import Value, values_of
 from .words import clauses, only_questions, refers_to_others, sentences
 
 # See `_is_retold`. Set on texts by another author (see docs/accuracy.md). With 0.4 for the first

@@ -20,7 +20,7 @@ from .other_events import is_of_other_event
 from .quantities import in_digits
 from .restated_values import has_value_derived_from, may_be_worked_out
 from .sent_context import Sent
-from .values import Value, are_near, is_converted, unit_size, unit_text, values_of
+from .text_values import Value, are_near, is_converted, unit_size, unit_text, values_of
 from .words import COMMON
 
 # How many other values have to be the same ones. With two, the words around the replaced one have

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.addresses import is_address
 from baton.formats.evaluation_folder import HEADER
 from baton.formats.own_files import make_folder, write_whole
+from baton.formats.storage_addresses import is_address
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
 from baton.stats.comparison import PASSED, Axis, CaseValues
 from baton.store import IndexRow, Reportable, evaluation_at, read_evaluation

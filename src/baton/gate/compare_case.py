@@ -10,7 +10,7 @@ import msgspec
 
 from baton.model import Content, HandedOff, InputError, Score, Status, Trace, counted, nearest
 from baton.model.score import WORST_FIRST
-from baton.model.steps import places_of, shown_steps
+from baton.model.step_lines import places_of, shown_steps
 from baton.store import IndexRow, StoredEvaluation
 
 _MOST_PAIRS = 4_000_000

@@ -12,9 +12,9 @@ from baton.model import GateResult, Low, Provenance
 from baton.store import IndexRow
 
 from .baseline import lacks_baseline
-from .figures import figure_of
+from .measures import figure_of
 from .regression import NoRegression
-from .rules import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate
+from .thresholds import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate
 
 MUST_PASS = "must_pass"
 

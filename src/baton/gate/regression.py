@@ -11,7 +11,7 @@ from baton.store import IndexRow
 
 from .baseline import Snapshot, SnapshotBuilder, open_side
 from .compare import Compared, axis_line, compare, missing_line
-from .rules import NAMED_CASES, Regression
+from .thresholds import NAMED_CASES, Regression
 
 
 class NoRegression:

@@ -9,8 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .answers import output_check
-    from .decide import Decision
+    from .answer_checks import output_check
+    from .decide_event import Decision
     from .policy import Policy, load_policy
     from .runtime import Guard
     from .server_state import ServerStore
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["Decision", "Guard", "Policy", "ServerStore", "Store", "load_policy", "output_check"]
 
 _MODULES = {
-    "Decision": "decide",
+    "Decision": "decide_event",
     "Guard": "runtime",
     "Policy": "policy",
     "ServerStore": "server_state",
     "Store": "state",
     "load_policy": "policy",
-    "output_check": "answers",
+    "output_check": "answer_checks",
 }
 
 

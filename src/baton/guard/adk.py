@@ -20,7 +20,7 @@ from baton.model import RefusedError
 from baton.providers.frameworks.at_work import prompt_of
 
 from .calls import Call, begin_call, begin_run, current_call, end_call, tell
-from .decide import Decision
+from .decide_event import Decision
 from .runtime import Guard, Place
 
 __all__ = ["GuardPlugin"]

@@ -19,7 +19,7 @@ from baton.model import InputError
 from baton.model.watching import DECISIONS
 
 from .claude_files import AgentMeta, SessionFiles
-from .decide import Decision, Event, failed_decision
+from .decide_event import Decision, Event, failed_decision
 from .policy import Policy, load_policy
 from .runtime import Guard
 from .state import FAILURES, Below, Dispatched, counts, open_state

@@ -22,7 +22,7 @@ from baton.model import RefusedError
 from baton.providers.frameworks.at_work import prompt_of, receiver_of
 
 from .calls import Call, begin_run, calling, tell
-from .decide import Decision
+from .decide_event import Decision
 from .runtime import Guard, Place
 
 __all__ = ["GuardMiddleware"]

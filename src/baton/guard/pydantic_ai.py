@@ -15,7 +15,7 @@ from pydantic_ai.capabilities import AbstractCapability
 from baton.providers.frameworks.at_work import prompt_of, receiver_of
 
 from .calls import begin_run, call_later, tell
-from .decide import Decision
+from .decide_event import Decision
 from .runtime import Ask, Guard, Place
 
 __all__ = ["GuardCapability"]

@@ -31,7 +31,7 @@ import msgspec
 from baton.model import Content, InputError, RefusedError, ToolCall
 from baton.model.watching import DECISIONS, watched_by
 
-from .decide import Decision, Event, Handed, failed_decision
+from .decide_event import Decision, Event, Handed, failed_decision
 from .policy import OF_WORK, Policy, load_policy, named_agents, validated, with_usual_depth
 from .state import FAILURES, Spent, State, counts, open_state
 
@@ -492,6 +492,8 @@ def _new_id() -> str:
 def _text(value: Any) -> str | None:
     if value is None or isinstance(value, str):
         return value
-    from baton.providers.functions import as_json  # takes 100 ms, and plain text does not need it
+    from baton.providers.user_functions import (
+        as_json,  # takes 100 ms, and plain text does not need it
+    )
 
     return as_json(value).decode()

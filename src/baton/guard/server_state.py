@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from baton.http.answers import NoAnswer, Refused
 from baton.http.blocking import QuickClient
 from baton.http.credentials import Credentials, plain_address
+from baton.http.responses import NoAnswer, Refused
 
-from .decide import Seen
+from .decide_event import Seen
 from .state import Below, Dispatched, State, StateError
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ import msgspec
 from baton.formats.own_files import make_folder
 from baton.model import InputError, Problem
 
-from .decide import Decision, Event, Seen, decide, failed_decision
+from .decide_event import Decision, Event, Seen, decide, failed_decision
 from .policy import Policy
 
 _VERSION = 2

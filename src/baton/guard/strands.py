@@ -25,7 +25,7 @@ from baton.model import RefusedError
 from baton.providers.frameworks.at_work import prompt_of, receiver_of
 
 from .calls import Call, begin_call, begin_run, end_call, tell
-from .decide import Decision
+from .decide_event import Decision
 from .runtime import Guard, Place
 
 __all__ = ["GuardHooks"]

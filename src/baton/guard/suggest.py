@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from baton.model import Trace, Turn, counted
 from baton.model.views import sum_usage, token_count, tool_calls
 
+from .dry_run import events_of
 from .policy import DEEPEST
-from .recorded import events_of
 from .state import task_key
 
 SHARE = 0.999

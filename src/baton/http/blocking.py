@@ -29,8 +29,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from baton.model.secrets import Masker
 
-from .answers import NoAnswer, Refused, detail_of
 from .credentials import Credentials
+from .responses import NoAnswer, Refused, detail_of
 
 _IDLE = 30.0
 """Seconds after which a connection is not reused: servers close idle ones, Baton's after 75 s, and

@@ -24,14 +24,14 @@ from typing import Any, NamedTuple, TypeVar
 import httpx2
 import stamina
 
-from baton.http.answers import LimitReached, Limits, Meter, Stream, tried, unpacker
+from baton.http.responses import LimitReached, Limits, Meter, Stream, tried, unpacker
 from baton.model import InputError, Problem
 from baton.model.secrets import Masker
 
 from . import rate_limits
 from .addresses import Network, NotAllowed, checked_address
-from .answers import Answer, Body, Fault, NoAnswer, Refused, detail_of
 from .credentials import Credentials
+from .responses import Answer, Body, Fault, NoAnswer, Refused, detail_of
 
 T = TypeVar("T")
 logging.getLogger("stamina").addHandler(logging.NullHandler())  # otherwise it prints every retry

@@ -98,7 +98,7 @@ def refuse_query(parts: SplitResult, option: str) -> None:
 def bare_address(url: str) -> str:
     """Return one address without its possible secrets: credentials and the query are left out.
 
-    :func:`baton.formats.addresses.shown_address` masks them in a text with addresses.
+    :func:`baton.formats.storage_addresses.shown_address` masks them in a text with addresses.
     """
     return url.rpartition("@")[2].partition("?")[0]
 

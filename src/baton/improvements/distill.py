@@ -1,12 +1,12 @@
 """Trains the small classifier that answers before a judge, from the judge's verdicts.
 
 A logistic regression over TF-IDF words and numbers, and gradient boosted trees over the numbers
-(:mod:`baton.evaluators.judging.readings`). Its quality is measured in trials: each verdict is
-predicted by a model that was trained on other texts, and on other frameworks if there are several.
-It is not enough to keep conversations apart: a model that was trained on ten answers to one result
-knows the result, and is much surer of the eleventh answer than of any other text. The trials also
-choose the weight of the trees and the penalty of the regression, and its probabilities are
-calibrated on them with one temperature.
+(:mod:`baton.evaluators.judging.distilled_features`). Its quality is measured in trials: each
+verdict is predicted by a model that was trained on other texts, and on other frameworks if there
+are several. It is not enough to keep conversations apart: a model that was trained on ten answers
+to one result knows the result, and is much surer of the eleventh answer than of any other text. The
+trials also choose the weight of the trees and the penalty of the regression, and its probabilities
+are calibrated on them with one temperature.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from baton.evaluators.judging.distilled import (
     softmax,
     sums_of,
 )
-from baton.evaluators.judging.readings import OF_FACTS, Reading
+from baton.evaluators.judging.distilled_features import OF_FACTS, Reading
 from baton.model import InputError, counted
 from baton.plugins.origin import install, requirement
 from baton.stats.tfidf import TfIdf, Vector, fit

@@ -24,7 +24,7 @@ in most runs. Each costs its plays and one to three requests."""
 
 
 class Playable(Protocol):
-    """Cases that can be played with changed texts; :class:`baton.replays.play.Moments` is one."""
+    """Cases that can be played with changed texts: :class:`baton.replays.moments.Moments`."""
 
     @property
     def cases(self) -> Sequence[Case]:

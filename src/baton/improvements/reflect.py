@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.judges.prompts import clip, fenced
+from baton.judges.fenced_prompts import clip, fenced
 from baton.model import Case, CaseResult, HandedOff, JudgeRequest, Score, ToolCall, Trace
-from baton.model.steps import Shown, places_of, shown_steps
+from baton.model.step_lines import Shown, places_of, shown_steps
 
 Shows = Literal["text", "new", "moments", "history", "notes"]
 _STEP = 400

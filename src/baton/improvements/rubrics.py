@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from baton.components import faults_of_change
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
-from baton.judges.prompts import clip
+from baton.judges.fenced_prompts import clip
 from baton.model import (
     Case,
     EvalContext,
@@ -33,7 +33,7 @@ from baton.model import (
     digest,
 )
 from baton.replays.new_text import new_in
-from baton.runner.calibration import calibration_report, people, placed
+from baton.runner.calibration_report import calibration_report, people, placed
 from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
 from baton.stats.comparison import Axis, CaseValues

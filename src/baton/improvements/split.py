@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from baton.evaluators.matching.texts import words
+from baton.evaluators.matching.rouge import words
 from baton.model import Case, Content, InputError, StandIns, counted
 
 from .result import Split

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.own_files import make_folder, open_own
-from baton.judges import prompts, verdict
+from baton.judges import fenced_prompts, verdict
 from baton.model import InputError, JudgeRequest, Problem
 from baton.model.secrets import mask_json
 
@@ -56,7 +56,7 @@ def cache_key(
     """
     parts = {
         "request": msgspec.to_builtins(request),
-        "fence": prompts.VERSION,
+        "fence": fenced_prompts.VERSION,
         "read": verdict.VERSION,
         "model": model,
         "temperature": temperature,

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import msgspec
 
-from baton.http.answers import LimitReached, Limits, Meter
 from baton.http.credentials import bare_address
+from baton.http.responses import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
 from baton.model.secrets import Masker
 from baton.plugins.origin import install, requirement
 
-from .prompts import Prompt
-from .settings import Endpoint, JudgeSettings
+from .fenced_prompts import Prompt
+from .judge_settings import Endpoint, JudgeSettings
 from .verdict import CallError, RawAnswer
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from baton.model.prices import ModelPrice
 
 from .cache import Verdict, VerdictCache
 from .client import Embedded, EmbeddingClient
+from .judge_settings import JudgeSettings, check_ready
 from .network import Budget, Costs, Pace
-from .settings import JudgeSettings, check_ready
 from .verdict import CallError
 
 _AT_ONCE = 100

@@ -15,9 +15,9 @@ from baton.model.prices import ModelPrice
 
 from .cache import Verdict, VerdictCache, cache_key
 from .client import LlmClient
+from .fenced_prompts import USUAL_OUTPUT, prompt_for
+from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
 from .network import Bill, Budget, Connect, Costs, Network
-from .prompts import USUAL_OUTPUT, prompt_for
-from .settings import Endpoint, JudgeSettings, check_ready, replaced
 from .verdict import AnswerError, CallError, check_schema, read_verdict
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from baton.model import InputError, JudgeError, Problem, Usage, counted
 from baton.model.prices import ModelPrice, cost_of
 
 from .client import JudgeClient
-from .prompts import USUAL_OUTPUT, Prompt
-from .settings import Endpoint, JudgeSettings
+from .fenced_prompts import USUAL_OUTPUT, Prompt
+from .judge_settings import Endpoint, JudgeSettings
 from .verdict import CallError, RawAnswer
 
 

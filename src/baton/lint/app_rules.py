@@ -12,7 +12,7 @@ from baton.model import Case, suggestion
 
 from .adk_agents import CodeAgent
 from .adk_app import App
-from .files import CaseFile, LintWarning, Scope
+from .checked_files import CaseFile, LintWarning, Scope
 from .model_tools import MODEL_TOOLS
 
 FUNCTION_AGENT = "function-agent"

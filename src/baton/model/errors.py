@@ -57,7 +57,7 @@ class ProviderError(BatonError):
 class RefusedError(BatonError):
     """A guard refused a dispatch, a call of a tool, or an answer; its text is the reason.
 
-    ``decision`` is the :class:`baton.guard.decide.Decision`.
+    ``decision`` is the :class:`baton.guard.decide_event.Decision`.
     """
 
     def __init__(self, reason: str, decision: object = None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from baton.formats.adk import Event
 from baton.formats.document import Document
-from baton.http.answers import LimitReached, Meter, of_messages
+from baton.http.responses import LimitReached, Meter, of_messages
 from baton.model import Case, InputError, Problem, Source, Trace
 from baton.plugins import Alias, is_installed
 from baton.plugins.origin import install, requirement

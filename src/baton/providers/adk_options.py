@@ -9,7 +9,6 @@ from urllib.parse import SplitResult, unquote, urlunsplit
 
 import msgspec
 
-from baton.http.answers import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.http.credentials import (
     NO_HEADER_VALUE,
     Credentials,
@@ -18,6 +17,7 @@ from baton.http.credentials import (
     is_header_value,
     refuse_query,
 )
+from baton.http.responses import ANSWER_MIB, EVENTS, Count, Mebibytes
 from baton.providers.base import (
     ProviderOptions,
     ServerOptions,

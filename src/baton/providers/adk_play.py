@@ -14,7 +14,7 @@ from baton.formats.adk import Event, Part, SessionInput, WireContent
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.agent_server import LostBeforeAnswer
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.functions import aside, named
+from baton.providers.user_functions import aside, named
 from baton.readers import Catalog
 from baton.readers.adk.reader import read_conversation
 from baton.readers.adk.wire import Wire

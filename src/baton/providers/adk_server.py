@@ -15,15 +15,15 @@ import msgspec
 
 from baton.formats.adk import Event
 from baton.formats.document import Document
-from baton.http.answers import Body, Refused, is_html, utf8, what_it_is
 from baton.http.client import Access, BodyCancelled, Words
 from baton.http.client import access as access_to
+from baton.http.responses import Body, Refused, is_html, utf8, what_it_is
 from baton.model import Case, InputError, ProviderError, Source, suggestion
 from baton.model.secrets import Masker
 from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching
 from baton.providers.agent_server import AgentClient, refusal, restarter_of
-from baton.providers.functions import aside
+from baton.providers.user_functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, looks_like_sse, read_events, scan_sse
 from baton.readers.catalog import app_info_catalog, is_app_info

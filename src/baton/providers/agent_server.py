@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from baton.http.answers import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
 from baton.http.client import Access, Client, Request, Retries, Words
+from baton.http.responses import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
 from baton.model import ProviderError
 from baton.model.secrets import Masker
 from baton.providers.base import ProviderOptions, ServerOptions

@@ -27,7 +27,7 @@ from baton.readers.builder import TraceBuilder
 from baton.readers.strands.reader import list_turn, state_of
 from baton.readers.strands.session import SessionTurns
 
-from .functions import NOT_JSON, as_json
+from .user_functions import NOT_JSON, as_json
 
 _NOT_TOLD = (
     "call", "description", "tools_allowed", "tools_source", "started", "ended", "group", "mode",

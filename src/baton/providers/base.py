@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
-from baton.http.answers import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
+from baton.http.responses import ANSWER_MIB, EVENT_MIB, EVENTS, SECONDS, Count, Mebibytes
 from baton.model import Case, ExpectedTurn, InputError, Problem, ProviderError, Trace, Turn
 from baton.model.dataset import Need
 from baton.plugins import Alias
@@ -19,7 +19,7 @@ from baton.plugins.user_code import Function, load_function
 from baton.readers import Catalog
 from baton.stand_ins import Play, decision_trace
 
-from .functions import call, worded
+from .user_functions import call, worded
 
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]

@@ -26,7 +26,7 @@ from baton.findings.dispatch_scope import meant_by
 from baton.model import Content, ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN, without
 from baton.stand_ins import Decided, Play, Request, StandInError, check_names
-from baton.stand_ins.answers import Answer
+from baton.stand_ins.answer_sources import Answer
 from baton.stand_ins.play import PreparedAnswer
 
 _DISPATCHING = frozenset({"Agent", "Task"})

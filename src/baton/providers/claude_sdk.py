@@ -15,7 +15,7 @@ import msgspec
 
 from baton.components import changed_card
 from baton.formats.claude_agents import agents_folder, sdk_agents
-from baton.http.answers import (
+from baton.http.responses import (
     ANSWER_MIB,
     EVENTS,
     Count,
@@ -57,11 +57,11 @@ from baton.providers.claude_moment import (
 )
 from baton.providers.claude_play import Cast, offered, staged, without_stubs
 from baton.providers.frameworks.program import asked_of
-from baton.providers.functions import named
+from baton.providers.user_functions import named
 from baton.readers import Catalog
 from baton.readers.builder import MAIN
-from baton.readers.claude.agents import is_agent_task
 from baton.readers.claude.reader import merge_stream, read_session_file, read_stream
+from baton.readers.claude.started_agents import is_agent_task
 from baton.readers.claude.threads import TERMINAL
 from baton.readers.claude.wire import dict_at, from_sdk, is_list, text_at
 from baton.stand_ins import Play, playing

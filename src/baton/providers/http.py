@@ -10,7 +10,7 @@ from baton.model.dataset import Need
 from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.http_answers import Paths
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, check_options
-from baton.providers.prompts import Prompts
+from baton.providers.prompt_delivery import Prompts
 
 if TYPE_CHECKING:
     from baton.providers.http_play import Shared

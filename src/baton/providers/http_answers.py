@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 
-from baton.http.answers import NOT_JSON, Body, Stream, is_html, utf8, what_it_is
+from baton.http.responses import NOT_JSON, Body, Stream, is_html, utf8, what_it_is
 from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
 from baton.model.secrets import Masker
 from baton.providers.answer_turns import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.http.answers import Stream
 from baton.http.credentials import (
     NO_HEADER_VALUE,
     address,
@@ -16,6 +15,7 @@ from baton.http.credentials import (
     is_header_name,
     is_header_value,
 )
+from baton.http.responses import Stream
 from baton.model import InputError, Problem, ProviderError, suggestion
 from baton.providers.base import ServerOptions, option_error
 

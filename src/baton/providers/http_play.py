@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from baton.http.answers import Body, Refused
 from baton.http.client import Access, BodyCancelled, access
 from baton.http.credentials import (
     NO_HEADER_VALUE,
@@ -25,6 +24,7 @@ from baton.http.credentials import (
     is_header_value,
     query_values,
 )
+from baton.http.responses import Body, Refused
 from baton.model import SCHEMA_VERSION, Case, ProviderError, Source, Trace
 from baton.model.views import sum_usage
 from baton.providers.agent_server import (
@@ -36,9 +36,9 @@ from baton.providers.agent_server import (
 )
 from baton.providers.answer_turns import Stated, StatedTurn, turn_of
 from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
-from baton.providers.functions import aside
 from baton.providers.http_answers import Document, Paths, read_answer, read_body, turn_from
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, Values
+from baton.providers.user_functions import aside
 
 REMEMBERED = 5.0  # seconds
 _ACCEPT = {

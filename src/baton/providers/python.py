@@ -45,10 +45,10 @@ from .claude_moment import with_name
 from .claude_play import without_stubs
 from .frameworks.base import classes_of
 from .frameworks.program import Program, asked_of, is_framework_object, is_of_adk
-from .functions import NO_SESSION, NOT_JSON, as_json, worded
-from .instrument.wire import Setup, TextsAndTools, Workers
-from .prompts import Prompts
+from .instrument.worker_protocol import Setup, TextsAndTools, Workers
+from .prompt_delivery import Prompts
 from .recorder import RecordedTurn, record_turn
+from .user_functions import NO_SESSION, NOT_JSON, as_json, worded
 
 
 class PythonOptions(PromptsOptions, kw_only=True):
@@ -410,7 +410,7 @@ def _driver(setup: Setup, workers: Workers) -> Driver:
     except InputError as error:
         raise InputError(Problem(path="instrumentors", message=str(error))) from None
     if workers == "inline":
-        from .instrument.player import Inline
+        from .instrument.program_player import Inline
 
         return Inline(setup)
     return Pool(setup)

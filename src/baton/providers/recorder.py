@@ -65,7 +65,7 @@ from baton.model.trace import SCHEMA_VERSION
 from baton.model.watching import DECISIONS, WATCHER, Watcher
 from baton.stand_ins.play import Play, Request, current
 
-from .functions import NOT_JSON, as_json, named
+from .user_functions import NOT_JSON, as_json, named
 
 _NOT_TOLD = ("usage", "tools_offered", "model", "inside")
 """Fields of a run that cannot be recorded here."""

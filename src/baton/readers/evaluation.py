@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.addresses import is_copy, place_of
 from baton.formats.document import Document
 from baton.formats.evaluation_folder import BODIES, INDEX, open_folder, read_row
 from baton.formats.own_files import open_regular
+from baton.formats.storage_addresses import is_copy, place_of
 from baton.model import (
     READ_VERSIONS,
     SCHEMA_VERSION,

@@ -17,8 +17,8 @@ from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of
 
 from .catalog import Catalog, is_catalog_file, load_catalog
-from .claude.files import Folder, sort_files
-from .files import FileReader
+from .claude.session_files import Folder, sort_files
+from .file_reader import FileReader
 from .otlp.wire.sniff import is_otlp
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]

@@ -12,15 +12,21 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.addresses import PIECE, copy_bounded, is_address, open_address, unreadable
 from baton.formats.evaluation_folder import BODIES
 from baton.formats.opening import InputFile, current, one_by_one, too_large
+from baton.formats.storage_addresses import (
+    PIECE,
+    copy_bounded,
+    is_address,
+    open_address,
+    unreadable,
+)
 from baton.model import InputError, Problem, Trace
 from baton.model.limits import FILE_BYTES
 
 from .catalog import Catalog, is_catalog_file, load_catalog
-from .claude.files import Folder, sort_files
-from .files import FileReader, ItemRange, LineRange
+from .claude.session_files import Folder, sort_files
+from .file_reader import FileReader, ItemRange, LineRange
 from .load import claude_agents, files_below, iter_part, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
 

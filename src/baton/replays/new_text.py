@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from baton.judges.prompts import neutral
+from baton.judges.fenced_prompts import neutral
 
 MarkKind = Literal["address", "tool", "command", "hidden characters"]
 

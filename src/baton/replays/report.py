@@ -13,7 +13,7 @@ from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.stats.comparison import PASSED
 
-from .play import Replayed, ReplayedCase
+from .moments import Replayed, ReplayedCase
 from .seen import Seen
 
 STYLES = {

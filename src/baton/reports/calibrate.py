@@ -10,7 +10,7 @@ import msgspec
 from rich.table import Table
 
 from baton.model import InputError
-from baton.runner.calibration import CalibrationReport, JudgeReport
+from baton.runner.calibration_report import CalibrationReport, JudgeReport
 from baton.stats.calibration import too_few
 from baton.stats.intervals import Estimate
 from baton.store import Header

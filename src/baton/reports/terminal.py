@@ -10,7 +10,7 @@ from typing import IO, NamedTuple
 import msgspec
 from rich.table import Table
 
-from baton.formats.addresses import place_of
+from baton.formats.storage_addresses import place_of
 from baton.model import (
     COUNTERS,
     STATUSES,

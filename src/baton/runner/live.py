@@ -22,7 +22,7 @@ from baton.model import (
 )
 from baton.store import EvaluationWriter, Kept
 
-from .collect import FolderResults, MemoryResults, Results
+from .collect_results import FolderResults, MemoryResults, Results
 from .loop import GRACE, entered
 from .pending_scores import Background
 from .plan import Plan, RunOptions, check_overrides

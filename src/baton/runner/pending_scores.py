@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from baton.model import CaseResult
 
-from .collect import Results
+from .collect_results import Results
 from .loop import GRACE, entered, run_anywhere
 from .plan import Plan
 from .scoring import Unfinished

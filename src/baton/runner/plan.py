@@ -16,7 +16,7 @@ from baton.evaluators.registry import (
 )
 from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
 from baton.formats.explain import checked
-from baton.gate.rules import Gate
+from baton.gate.thresholds import Gate
 from baton.model import (
     Case,
     Dataset,
@@ -43,7 +43,7 @@ from baton.plugins import (
     refused_options,
 )
 
-from .prices import ModelPrice
+from .costs import ModelPrice
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 

@@ -26,7 +26,7 @@ from baton.model import (
 from baton.model.redact import ON, Redaction, is_redacted
 from baton.store import EvaluationWriter, repeat_of
 
-from .collect import FolderResults, MemoryResults, Results
+from .collect_results import FolderResults, MemoryResults, Results
 from .plan import Plan, check_overrides
 from .scoring import Unfinished, start_scoring
 

@@ -41,8 +41,8 @@ from baton.model.views import indexed, token_count
 from baton.safe_output import show_traceback
 from baton.stats.routing import routed
 
+from .costs import fill_costs
 from .plan import Plan, PlannedEvaluator, broken_turn, verdict
-from .prices import fill_costs
 
 
 class _Verdict(msgspec.Struct, frozen=True):

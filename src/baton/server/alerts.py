@@ -24,11 +24,11 @@ from sqlalchemy import Connection, insert, select, text, update
 from baton.formats.document import Document
 from baton.formats.explain import Path as Place
 from baton.http.addresses import Network, network
-from baton.http.answers import Limits, NoAnswer, Refused
 from baton.http.client import Client, Request, Retries, access
 from baton.http.credentials import Credentials, is_header_name, is_header_value
 from baton.http.credentials import address as address_of
 from baton.http.rate_limits import retry_after
+from baton.http.responses import Limits, NoAnswer, Refused
 from baton.model import InputError, Problem, suggestion
 from baton.stats.intervals import Estimate, mean_interval
 from baton.stats.sequential import Watch

@@ -25,7 +25,7 @@ from .database import EVERY_PROJECT
 from .rows import Row, State, narrow, slices, upsert
 from .rules import rules_named
 from .schema import being_read, chunk, conversation, tie, trace
-from .spans import LINK, MOST_QUIET, open_chunk, quiet_times
+from .span_chunks import LINK, MOST_QUIET, open_chunk, quiet_times
 from .store import Store
 
 

@@ -30,7 +30,7 @@ from .paging import cursor_after, read_cursor, row_as
 from .queries import after_row, conversation_of, conversation_rows
 from .rows import narrow, slices
 from .schema import chunk, conversation_trace, dispatch, run, score
-from .spans import open_chunk
+from .span_chunks import open_chunk
 from .store import Store
 
 T = TypeVar("T")

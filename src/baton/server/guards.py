@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.guard.decide import Seen
+from baton.guard.decide_event import Seen
 from baton.guard.server_state import (
     Counted,
     Counting,

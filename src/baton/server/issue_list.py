@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 from sqlalchemy import ColumnElement, Connection, func, insert, select, tuple_, update
 
+from baton.feed.issue_progress import Fix, Investigation, Promotion
 from baton.feed.issues import MEMBERS, Member, Rate, State, TextGroup, rate_of, rest_title
-from baton.feed.progress import Fix, Investigation, Promotion
 from baton.feed.signature import UNTOLD
 from baton.feed.taxonomy import CATEGORIES, subtype_named
 from baton.model import InputError, suggestion

@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from baton.feed.signature import Signature, short_name
-from baton.http.answers import NoAnswer, Refused
+from baton.http.responses import NoAnswer, Refused
 from baton.model import counted
 from baton.session.server_rows import IssueRow
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Table, insert, select, update
 
-from baton.feed import progress as feed
+from baton.feed import issue_progress as feed
 from baton.feed.fixes import texts_in
 from baton.feed.investigate import MEMBERS, STEPS, investigate
 from baton.feed.issues import Mark, Member
@@ -42,7 +42,7 @@ from .paging import at_of
 from .queues import change_taken
 from .schema import conversation, dispatch, issue, issue_event, issue_progress, issue_work, job
 from .settings import Settings
-from .spans import crash
+from .span_chunks import crash
 from .store import Store
 from .trials import BUDGET, judge_within
 

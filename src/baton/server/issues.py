@@ -58,7 +58,7 @@ from .schema import (
     run,
     score,
 )
-from .spans import crash
+from .span_chunks import crash
 from .store import Store
 
 LOG = logging.getLogger("baton.server")

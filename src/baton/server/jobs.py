@@ -30,7 +30,7 @@ from baton.datasets import load_dataset
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.evaluation_folder import HEADER, INDEX, UNFINISHED, Header, read_header
 from baton.formats.own_files import make_folder
-from baton.gate.rules import read_gate
+from baton.gate.thresholds import read_gate
 from baton.model import (
     STATUSES,
     CaseResult,
@@ -40,7 +40,7 @@ from baton.model import (
 )
 from baton.model.filter import filter_of
 from baton.readers import load_traces
-from baton.session.agents import is_configured, make_agent
+from baton.session.agent_under_test import is_configured, make_agent
 from baton.session.dataset_folders import DatasetFolders, DatasetRow
 from baton.session.evaluate import EvaluateOptions, evaluate_into
 from baton.session.prepare import DatasetLike, ScoreOptions

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, select
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.labelled_examples import LabelledExample, example_of
-from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.rubric_files import names_of
 from baton.evaluators.judging.verdicts import label_in
 from baton.evaluators.panel import Panel
 from baton.model import EvalContext, Trace

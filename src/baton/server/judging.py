@@ -20,8 +20,8 @@ from sqlalchemy.exc import IntegrityError
 
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.judge_settings import check_ready
 from baton.judges.network import Connect
-from baton.judges.settings import check_ready
 from baton.model import InputError, Problem, Trace
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere
@@ -31,10 +31,10 @@ from .database import EVERY_PROJECT
 from .drift import drift_status, stepped_back
 from .judge_examples import with_examples
 from .rows import Sums
+from .rule_scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
 from .rules import Budget, Part, Rule, Rules, listed
 from .schema import conversation, judging, run, score, spending
 from .score_rows import add_scores, current_scores, key_of, lock, made_alike, replace_scores
-from .scoring import Row, beyond_samples, chosen_of, rows_of, scores_of
 from .store import Store
 
 ReadRecord = Callable[[Store, int, int], Trace]

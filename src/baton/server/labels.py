@@ -11,7 +11,7 @@ from sqlalchemy import insert, select
 
 from baton.datasets.labels import Label, LabelLine
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.rubric_files import names_of
 from baton.formats.document import Document
 from baton.model import InputError
 from baton.runner.judged_subjects import terms_of

@@ -15,11 +15,11 @@ import msgspec
 from sqlalchemy import or_, select, update
 
 from baton.feed.fixes import playable
-from baton.feed.progress import Fix
+from baton.feed.issue_progress import Fix
 from baton.feed.taxonomy import subtype_named
 from baton.judges.client import LlmClient
 from baton.model import CaseResult, InputError, Trace, suggestion
-from baton.session.agents import is_configured
+from baton.session.agent_under_test import is_configured
 from baton.session.issue_work import prove_kept, search_for_fix
 from baton.session.prepare import ScoreOptions
 from baton.session.server_rows import IssueRecord, IssueRow, IssueWork

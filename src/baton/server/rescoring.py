@@ -32,12 +32,12 @@ from .database import EVERY_PROJECT, Unavailable
 from .inbox import Inbox
 from .judging import agent_versions, is_up_to_date, wait_for_judge
 from .rows import Row, Sums, narrow
+from .rule_scoring import score_rule
 from .rules import Rule, read_rules
 from .schema import rescore, score
 from .score_rows import Key, current_scores, key_of, lock, replace_scores
-from .scoring import score_rule
 from .settings import Settings
-from .spans import crash
+from .span_chunks import crash
 from .store import Store
 
 T = TypeVar("T")

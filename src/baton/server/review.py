@@ -21,7 +21,7 @@ import msgspec
 from sqlalchemy import Connection, Select, delete, func, insert, select, union_all
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.rubric_files import names_of
 from baton.evaluators.judging.verdicts import ballots_in, label_in
 from baton.model import EvalContext, InputError, Problem
 from baton.model.filter import Filter, Term

@@ -17,7 +17,8 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import (
+from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.judging.rubric_files import (
     FOLDER,
     PLACE,
     load_rubric,
@@ -25,7 +26,6 @@ from baton.evaluators.judging.load import (
     rubric_in,
     shipped,
 )
-from baton.evaluators.judging.rubric import Rubric
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
 from baton.model import InputError, Problem, suggestion

@@ -15,8 +15,8 @@ import msgspec
 from baton.config.judge import at_lines
 from baton.evaluators.judged import Judged
 from baton.formats.document import Document
-from baton.gate.rules import GateRule, read_condition
-from baton.judges.settings import JudgeSettings, read_settings, refuse_written_keys
+from baton.gate.thresholds import GateRule, read_condition
+from baton.judges.judge_settings import JudgeSettings, read_settings, refuse_written_keys
 from baton.model import InputError, Problem, suggestion
 from baton.model.filter import Filter, filter_of
 from baton.model.subjects import FIELDS, On

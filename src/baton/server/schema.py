@@ -643,7 +643,7 @@ issue_event = Table(
 issue_progress = Table(
     "issue_progress",
     INDEX,
-    # The progress of an issue (`baton.feed.progress`).
+    # The progress of an issue (`baton.feed.issue_progress`).
     Column("project", Integer, nullable=False),
     Column("issue", BigInteger, nullable=False),
     Column("progress", Text, nullable=False),  # JSON: investigation, fix, promotion

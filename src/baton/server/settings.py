@@ -20,15 +20,15 @@ from baton.config.load import interpolate
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.key_case import snake
-from baton.judges.settings import JudgeSettings, refuse_written_keys
-from baton.judges.settings import read_settings as read_model
+from baton.judges.judge_settings import JudgeSettings, refuse_written_keys
+from baton.judges.judge_settings import read_settings as read_model
 from baton.model import InputError, Problem, suggestion
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import load_catalog
 from baton.readers.catalog import Catalog
 from baton.runner.backends.registry import backend_spec
-from baton.session.agents import names_providers, served
+from baton.session.agent_under_test import names_providers, served
 
 from .access import AccessSettings, Right, is_loopback, network_of
 from .alerts import Addresses, read_addresses

@@ -17,14 +17,14 @@ from sqlalchemy import insert, select, update
 
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.rubric_files import names_of
 from baton.evaluators.judging.verdicts import label_in
 from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
+from baton.judges.judge_settings import JudgeSettings
 from baton.judges.network import Connect
-from baton.judges.settings import JudgeSettings
 from baton.model import EvalContext, InputError, Problem, Score, Trace, suggestion
-from baton.runner.calibration import calibration_report
+from baton.runner.calibration_report import calibration_report
 from baton.runner.judged_subjects import Chosen, JudgedThing, chosen, of_scores
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import Trial, TrialAnswer

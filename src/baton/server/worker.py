@@ -21,7 +21,7 @@ from sqlalchemy.exc import (
 
 from baton.model import InputError, Trace
 
-from . import conversations, rows, spans
+from . import conversations, rows, span_chunks
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
@@ -29,7 +29,7 @@ from .inbox import Inbox, Item
 from .issue_work import follow_cases
 from .issues import index_issues
 from .jobs import Jobs
-from .live import Live
+from .live_scoring import Live
 from .proofs import Proofs
 from .rescores import Rescores
 from .retention import retain
@@ -95,10 +95,10 @@ class _Uploaded(NamedTuple):
 class _Taken(NamedTuple):
     """Bodies that were read: chunks and records without rows yet, and the outcome."""
 
-    kept: list[spans.Kept]
+    kept: list[span_chunks.Kept]
     uploaded: list[_Uploaded]
     done: list[int]
-    failed: list[spans.Loss]
+    failed: list[span_chunks.Loss]
 
 
 class Worker:
@@ -168,9 +168,9 @@ class Worker:
             if len(items) > 1:
                 self._single_bodies = len(items)
                 return len(items)
-            LOG.warning("body %d cannot be read: %s", items[0].id, spans.crash(error))
+            LOG.warning("body %d cannot be read: %s", items[0].id, span_chunks.crash(error))
             with self.store.write_inbox() as connection:
-                self._inbox.fail(connection, items[0].id, spans.crash(error))
+                self._inbox.fail(connection, items[0].id, span_chunks.crash(error))
         if not items and self._single_bodies:
             return 1  # the next body is read alone, or another worker has it
         self._single_bodies = max(0, self._single_bodies - len(items))
@@ -229,7 +229,7 @@ class Worker:
 
     def _read_bodies(self, items: Sequence[Item]) -> _Taken:
         """Read bodies, and commit the chunks of their spans; rows name them afterwards."""
-        batches = spans.Batches(self._tagged, self._untagged)
+        batches = span_chunks.Batches(self._tagged, self._untagged)
         uploaded: list[_Uploaded] = []
         for item in items:
             if item.kind == "recording":
@@ -237,15 +237,15 @@ class Worker:
             else:
                 batches.add(item)
         failed = [*batches.failed]
-        failed += [spans.Loss(each.item, each.error) for each in uploaded if each.error]
+        failed += [span_chunks.Loss(each.item, each.error) for each in uploaded if each.error]
         done = [item.id for item in batches.read]
         done += [each.item.id for each in uploaded if each.error is None]
-        return _Taken(spans.keep(self.store.bodies, batches), uploaded, done, failed)
+        return _Taken(span_chunks.keep(self.store.bodies, batches), uploaded, done, failed)
 
     def _write_taken(self, connection: Connection, taken: _Taken, now: float) -> None:
         projects = {project for (project, _), _, _ in taken.kept}
         quiet = conversations.quiet_of(connection, projects, self.bounds)
-        spans.write(connection, taken.kept, quiet)
+        span_chunks.write(connection, taken.kept, quiet)
         for each in taken.uploaded:
             self._write_upload(connection, each, now)
 
@@ -270,7 +270,9 @@ class Worker:
         self._finished = []
         self._is_clean = True
 
-    def _read_upload(self, item: Item, batches: spans.Batches, uploaded: list[_Uploaded]) -> None:
+    def _read_upload(
+        self, item: Item, batches: span_chunks.Batches, uploaded: list[_Uploaded]
+    ) -> None:
         """Read an upload: spans are handled like received ones, other recordings become records."""
         try:
             with opened(item, self._upload_limits) as upload:
@@ -283,9 +285,9 @@ class Worker:
                 conversations.one_id_each(records)
                 uploaded.append(_Uploaded(item, records, problem))
         except InputError as error:
-            uploaded.append(_Uploaded(item, [], spans.shown(error)))
+            uploaded.append(_Uploaded(item, [], span_chunks.shown(error)))
         except Exception as error:  # noqa: BLE001 - any error is recorded, and others continue
-            uploaded.append(_Uploaded(item, [], spans.crash(error)))
+            uploaded.append(_Uploaded(item, [], span_chunks.crash(error)))
 
     def _write_upload(self, connection: Connection, uploaded: _Uploaded, now: float) -> None:
         item, records = uploaded.item, uploaded.records
@@ -349,7 +351,7 @@ class Worker:
                 return len(taken)
             self._single_conversations = 0
             with self.store.write() as connection:
-                failed = Outcome(taken[0], None, now, spans.crash(error))
+                failed = Outcome(taken[0], None, now, span_chunks.crash(error))
                 conversations.settle(connection, [failed], now)
         else:
             self._reading = []
@@ -431,9 +433,9 @@ class Worker:
             one.gone = record.gone
             one.records = [(each, conversations.encode(each.trace)) for each in record.records]
         except InputError as error:
-            one.error = spans.shown(error)
+            one.error = span_chunks.shown(error)
         except Exception as error:  # noqa: BLE001 - as said
-            one.error = spans.crash(error)
+            one.error = span_chunks.crash(error)
 
     def _drop_unchanged(
         self, connection: Connection, project: int, listed: Sequence[_Done]
@@ -487,7 +489,7 @@ class Worker:
                 try:
                     scores, waiting = self.score(one.component.project, record.trace, record, state)
                 except Exception as error:  # noqa: BLE001 - the record is kept in any case
-                    one.error = f"it cannot be scored: {spans.crash(error)}"
+                    one.error = f"it cannot be scored: {span_chunks.crash(error)}"
                 reading = Reading(
                     trace=record.trace,
                     place=next(places),
@@ -589,9 +591,11 @@ class Task:
         except Exception as error:
             self.failures += 1
             if isinstance(error, Unavailable):
-                LOG.warning("%s: %s", self.name, spans.crash(error))
+                LOG.warning("%s: %s", self.name, span_chunks.crash(error))
             else:
-                LOG.error("%s: %s", self.name, spans.crash(error), exc_info=self.failures == 1)
+                LOG.error(
+                    "%s: %s", self.name, span_chunks.crash(error), exc_info=self.failures == 1
+                )
             self.due = now + min(60.0, 0.5 * 2 ** min(self.failures, 7))
         else:
             self.failures = 0

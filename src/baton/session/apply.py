@@ -18,7 +18,7 @@ from baton.model import InputError, Problem, counted
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
 
-from .agents import build_agent, find_target, in_own_process, variants_of
+from .agent_under_test import build_agent, find_target, in_own_process, variants_of
 from .improve_rubric import rubric_change
 from .prepare import PathLike, TrustLike
 

@@ -14,13 +14,13 @@ from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
 from baton.datasets.labels import Label, labels_of, of_rubric, read_labels
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import names_of
+from baton.evaluators.judging.rubric_files import names_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import Case, Dataset, EvalContext, InputError, Location, Problem, Terminated, Trace
 from baton.model.option_names import option
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
-from baton.runner.calibration import (
+from baton.runner.calibration_report import (
     CalibrationReport,
     calibration_report,
     keep,

@@ -22,7 +22,7 @@ import msgspec
 
 from baton.model import InputError, Problem, Trace
 
-from .agents import AgentLike
+from .agent_under_test import AgentLike
 
 State = Literal["starting", "working", "waiting", "ended", "failed"]
 _MOST = 8

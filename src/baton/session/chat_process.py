@@ -16,9 +16,9 @@ import msgspec
 from baton.model import Case, Content, ExpectedTurn, InputError, ProviderError, Session, Trace
 from baton.model.redact import ON
 from baton.model.secrets import mask
-from baton.providers.functions import worded
+from baton.providers.user_functions import worded
 
-from .agents import make_agent
+from .agent_under_test import make_agent
 from .chat import Begin, Seen
 
 Tell = Callable[[Seen], None]

@@ -17,10 +17,10 @@ from baton.config.dialects.strands import read_experiment
 from baton.config.evaluators import plan_for
 from baton.datasets import load_dataset
 from baton.datasets.files import LazyCases, dataset_files
-from baton.evaluators.judging.load import load_rubric
-from baton.formats.addresses import place_of
+from baton.evaluators.judging.rubric_files import load_rubric
 from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.formats.storage_addresses import place_of
 from baton.guard.policy import CHECKS, load_policy
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
@@ -34,7 +34,7 @@ from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
 from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
 from baton.store import read_evaluation
 
-from .agents import configured
+from .agent_under_test import configured
 from .file_kinds import Kind, is_kind, kind_of_file, misspelt_key
 from .prepare import Note, PathLike, each_once, log_note
 from .recordings import local_sources

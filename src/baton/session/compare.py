@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.addresses import is_address, place_of
 from baton.formats.evaluation_folder import HEADER
+from baton.formats.storage_addresses import is_address, place_of
 from baton.gate.baseline import (
     DEFAULT,
     Snapshot,

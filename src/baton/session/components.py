@@ -12,12 +12,12 @@ from baton.config.trust import Trust, trust_of
 from baton.model import ChangedText, InputError, suggestion, text_hash
 from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
-from baton.providers.prompts import read_text
+from baton.providers.prompt_delivery import read_text
 from baton.readers import load_catalog
-from baton.replays.play import texts_of
+from baton.replays.moments import texts_of
 from baton.runner.loop import run_anywhere
 
-from .agents import Target, build_agent, find_target, variant_names, variants_of
+from .agent_under_test import Target, build_agent, find_target, variant_names, variants_of
 from .prepare import PathLike, TrustLike
 
 

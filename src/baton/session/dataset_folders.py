@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.datasets.baton_cases import CaseSpec, to_case
 from baton.datasets.convert import ID_KEYS, TARGETS, Target, differences
 from baton.datasets.draft import draft_case
 from baton.datasets.evalset import eval_case
@@ -36,7 +37,6 @@ from baton.datasets.files import (
     dialect_of_mapping,
     read_file,
 )
-from baton.datasets.own import CaseSpec, to_case
 from baton.formats.document import Document, without_comments
 from baton.formats.own_files import naming, open_regular, stays_in
 from baton.formats.rewrite import rewrite

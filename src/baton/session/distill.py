@@ -12,8 +12,8 @@ import msgspec
 
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.distilled import DistilledModel, Limit, limits_of
+from baton.evaluators.judging.distilled_features import Reading, read
 from baton.evaluators.judging.evidence import answers_of
-from baton.evaluators.judging.readings import Reading, read
 from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import EvalContext, InputError, Score, Trace, counted
 from baton.runner.judged_subjects import JudgedThing, of_evaluation

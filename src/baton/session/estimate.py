@@ -11,8 +11,8 @@ import msgspec
 from baton.evaluators.judged import Judged
 from baton.evaluators.panel import Panel
 from baton.evaluators.usage_limits import model_of
+from baton.judges.fenced_prompts import USUAL_OUTPUT
 from baton.judges.judge import Rehearsal
-from baton.judges.prompts import USUAL_OUTPUT
 from baton.model import (
     AgentRun,
     Case,
@@ -26,8 +26,8 @@ from baton.model import (
     counted,
 )
 from baton.model.views import index_of, token_count
+from baton.runner.costs import fill_costs
 from baton.runner.plan import Plan
-from baton.runner.prices import fill_costs
 from baton.runner.recorded import collect, score_recorded
 
 TOKENS_READ = 2000

@@ -14,7 +14,7 @@ from baton import model
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
-from baton.datasets.filter import choose
+from baton.datasets.selection import choose
 from baton.formats.explain import explain
 from baton.model import (
     CaseResult,
@@ -32,10 +32,11 @@ from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.model.stand_ins import merged
 from baton.providers.base import ConfiguredProvider, Surroundings
-from baton.providers.functions import takes_one
 from baton.providers.registry import make_provider
+from baton.providers.user_functions import takes_one
 from baton.readers import Catalog
 from baton.replays.cases import answered_tools
+from baton.runner.costs import read_prices
 from baton.runner.live import (
     RunFolder,
     check_playable,
@@ -45,10 +46,9 @@ from baton.runner.live import (
 )
 from baton.runner.loop import entered, run, run_anywhere, run_until_terminated
 from baton.runner.plan import Plan, RunOptions, Specs
-from baton.runner.prices import read_prices
 from baton.store import Kept, StoredEvaluation, read_evaluation
 
-from .agents import (
+from .agent_under_test import (
     NO_AGENT,
     NO_TEXTS,
     Target,
@@ -830,7 +830,7 @@ def _workers(
     spec: dict[str, Any], begun: _Begun, inputs: Inputs, job: _Job, options: EvaluateOptions
 ) -> tuple[Backend, Recipe]:
     """Build the backend that plays a variant, and the settings of its workers."""
-    from .worker import make_workers, recipe_of
+    from .backend_workers import make_workers, recipe_of
 
     request = begun.start.request
     some = begun.start.open_cases is not None or request.cases is not None

@@ -12,8 +12,8 @@ import msgspec
 from baton import model
 from baton.config.git import git_state
 from baton.evaluators.registry import evaluator_of_type
-from baton.formats.addresses import is_address, shown_address
 from baton.formats.evaluation_folder import VERSION
+from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import (
     STATUSES,
     AgentsSeen,

@@ -15,7 +15,7 @@ from baton.formats.key_case import snake
 from baton.model import InputError, Problem, nearest
 from baton.model.option_names import option
 from baton.readers.adk.wire import looks_like_sse
-from baton.readers.files import is_refused, kind_of
+from baton.readers.file_reader import is_refused, kind_of
 from baton.readers.otlp.wire.sniff import is_otlp
 
 Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]

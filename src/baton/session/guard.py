@@ -7,8 +7,8 @@ from pathlib import Path
 
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import write_whole
+from baton.guard.dry_run import CaseOutcome, DryRun, dry_run, read_cases, try_case
 from baton.guard.policy import Policy, load_policy
-from baton.guard.recorded import CaseOutcome, DryRun, dry_run, read_cases, try_case
 from baton.guard.suggest import suggest
 from baton.model import InputError, Problem, Trace
 from baton.plugins.user_code import load_module

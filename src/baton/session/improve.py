@@ -28,18 +28,18 @@ from baton.improvements.result import RESULT, Improvement
 from baton.improvements.split import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.study import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
-from baton.judges.prompts import USUAL_OUTPUT
+from baton.judges.fenced_prompts import USUAL_OUTPUT
 from baton.model import CaseResult, Dataset, InputError, Judge, Usage
 from baton.model.option_names import option
 from baton.providers.instrument.warm import warm_workers
-from baton.replays.play import Moments
+from baton.replays.moments import Moments
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
 from baton.stats.comparison import PASSED
 
 from .estimate import JudgingEstimate, PlaysEstimate, estimate_live, estimate_plays
 from .evaluate import EvaluateOptions
-from .evidence import Evidence, evidence_of, with_labels
+from .failure_evidence import Evidence, evidence_of, with_labels
 from .prepare import PathLike, ScoreOptions, log_note, refuse_unknown
 from .replay import MomentsLike, Ready, ready_moments
 

@@ -13,7 +13,7 @@ from baton.config import Config
 from baton.config.git import working_tree
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import load_rubric
+from baton.evaluators.judging.rubric_files import load_rubric
 from baton.formats.document import Document, read_bytes
 from baton.formats.rewrite import rewrite
 from baton.improvements.journal import Journal
@@ -22,7 +22,7 @@ from baton.improvements.result import Improvement, Strategy, Study
 from baton.improvements.rubrics import CANDIDATES, Options, Progress, RubricSearch
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.texts_in_files import FileChange
-from baton.judges.prompts import USUAL_OUTPUT
+from baton.judges.fenced_prompts import USUAL_OUTPUT
 from baton.model import EvalContext, InputError, Problem, Usage
 from baton.runner.loop import run_until_terminated
 from baton.runner.plan import PlannedEvaluator, make_plan

@@ -25,9 +25,9 @@ from baton.feed.fixes import (
     texts_in,
 )
 from baton.feed.investigate import MEMBERS, STEPS, investigate
+from baton.feed.issue_progress import Fix, Progress, Promotion
 from baton.feed.issues import Issue, id_of
 from baton.feed.lookup import InvestigationData
-from baton.feed.progress import Fix, Progress, Promotion
 from baton.feed.promote import (
     MOST,
     PASSES,
@@ -51,11 +51,11 @@ from baton.model import (
     counted,
 )
 from baton.model.option_names import option
-from baton.replays.play import Replayed
+from baton.replays.moments import Replayed
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Specs, make_plan
 
-from .agents import AgentLike, is_configured
+from .agent_under_test import AgentLike, is_configured
 from .components import list_components
 from .convert import write_dispatch_cases
 from .estimate import JudgingEstimate

@@ -14,6 +14,7 @@ import msgspec
 from baton.config.judge import JudgeConfig, JudgeFlags
 from baton.feed.failures import failures_of
 from baton.feed.groups import Embed
+from baton.feed.issue_progress import Progress
 from baton.feed.issues import (
     STATES,
     Collector,
@@ -25,7 +26,6 @@ from baton.feed.issues import (
     can_be_grouped,
     with_marks,
 )
-from baton.feed.progress import Progress
 from baton.feed.promote import Run, marks_by_cases
 from baton.formats.evaluation_folder import HEADER, Header, read_header
 from baton.formats.own_files import make_folder, naming, open_own
@@ -267,7 +267,7 @@ def embedder(embeddings: str | Mapping[str, Any], options: ScoreOptions) -> Embe
         InputError: an unknown model, or settings with errors.
     """
     from baton.judges.embeddings import Embeddings
-    from baton.judges.settings import read_settings, replaced
+    from baton.judges.judge_settings import read_settings, replaced
     from baton.runner.loop import run_anywhere
 
     judge = options.get("judge")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from baton.datasets.labels import Label, LabelFile
 from baton.evaluators.judged import Judged
-from baton.formats.addresses import place_of
+from baton.formats.storage_addresses import place_of
 from baton.model import EvalContext, InputError
-from baton.runner.calibration import ToLabel, to_label
+from baton.runner.calibration_report import ToLabel, to_label
 from baton.runner.judged_subjects import of_evaluation, terms_of
 from baton.stats.calibration import FAILED, PASSED
 from baton.store import (

@@ -16,16 +16,16 @@ from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
-from baton.gate.rules import read_gate
-from baton.judges.settings import settings_of
+from baton.gate.thresholds import read_gate
+from baton.judges.judge_settings import settings_of
 from baton.model import Case, ChangedText, Dataset, InputError, Judge, Problem, suggestion
 from baton.model.option_names import option
 from baton.model.prices import ModelPrice
 from baton.model.redact import OFF, ON, Redaction, RedactLike, redaction_of
 from baton.model.secrets import masked
 from baton.readers import Catalog, load_catalog
+from baton.runner.costs import read_prices
 from baton.runner.plan import Plan, Specs, make_plan, read_rule
-from baton.runner.prices import read_prices
 
 from .file_kinds import config_of, is_kind, not_a_dataset
 

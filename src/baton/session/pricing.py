@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from baton.model import Trace
-from baton.runner.prices import ModelPrice, fill_costs, read_prices
+from baton.runner.costs import ModelPrice, fill_costs, read_prices
 
 from .file_kinds import config_of
 from .prepare import PathLike
@@ -17,7 +17,7 @@ PlainPrices = Mapping[str, Mapping[str, float]]
 def pricing(
     config: PathLike | None = None, prices: PlainPrices | None = None
 ) -> Callable[[Trace], Trace]:
-    """Return a function that adds costs to a trace; see :func:`baton.runner.prices.fill_costs`.
+    """Return a function that adds costs to a trace; see :func:`baton.runner.costs.fill_costs`.
 
     Without a config and prices, a trace stays as it was recorded.
 

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from baton.http.answers import PULL_MIB
+from baton.http.responses import PULL_MIB
 from baton.model import InputError
 from baton.model.option_names import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.pull import Pulled, Store, pull
 from baton.pull.langfuse import traces as langfuse_traces
 from baton.pull.phoenix import traces as phoenix_traces
-from baton.pull.store import Query, moment
+from baton.pull.trace_store import Query, moment
 from baton.runner.loop import run_anywhere
 
 from .prepare import PathLike

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.addresses import is_address, of_server, place_of, shown_address
 from baton.formats.evaluation_folder import Header, is_evaluation, read_header
+from baton.formats.storage_addresses import is_address, of_server, place_of, shown_address
 from baton.model import InputError, Problem
 from baton.store import evaluation_at, holds_evaluation, read_evaluation, recordings_of
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from baton.config import Config
-from baton.datasets.filter import choose
+from baton.datasets.selection import choose
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import (
     Case,
@@ -25,15 +25,15 @@ from baton.providers.base import ConfiguredProvider
 from baton.readers import load_traces
 from baton.replays.cases import Played as Form
 from baton.replays.cases import StatedKey, conversation_cases, dispatch_cases, in_form
-from baton.replays.play import MakeProvider, Moments, Replayed
-from baton.replays.play import replay as play_again
+from baton.replays.moments import MakeProvider, Moments, Replayed
+from baton.replays.moments import replay as play_again
 from baton.replays.seen import Seen, recorded_conversation
+from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import RunOptions, Specs
-from baton.runner.prices import read_prices
 from baton.store import read_evaluation
 
-from .agents import (
+from .agent_under_test import (
     agent_spec,
     build_agent,
     find_target,

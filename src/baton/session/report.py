@@ -10,8 +10,8 @@ import msgspec
 
 from baton.config import Config
 from baton.config.shape import ReporterSpec
-from baton.formats.addresses import is_address, open_address, place_of
 from baton.formats.own_files import refuse_overwriting
+from baton.formats.storage_addresses import is_address, open_address, place_of
 from baton.model import BatonError, InputError, Problem
 from baton.model.redact import RedactLike, redaction_of
 from baton.reports.registry import report_entry

@@ -26,7 +26,7 @@ from baton.plugins import names_code
 from baton.runner.plan import Plan, RunOptions
 from baton.store import Kept, keep, read_evaluation
 
-from .agents import DEFAULT_CONFIG
+from .agent_under_test import DEFAULT_CONFIG
 from .prepare import Note
 
 _SAME_CASES = "its results belong to other cases or repeats: start a new evaluation"

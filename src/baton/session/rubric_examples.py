@@ -22,7 +22,7 @@ from baton.evaluators.judging.subject import Subject
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import EvalContext, InputError
-from baton.runner.calibration import People, people, placed
+from baton.runner.calibration_report import People, people, placed
 from baton.runner.judged_subjects import JudgedThing, of_evaluation, terms_of
 from baton.stats.calibration import Key, Opinion, Terms, people_class
 from baton.store import evaluation_at, evaluation_traces, read_evaluation

@@ -12,12 +12,12 @@ import msgspec
 from baton.config import Config
 from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.examples import Checked, check_example
-from baton.evaluators.judging.load import FOLDER, load_folders, names_of, shipped
 from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.judging.rubric_examples import Checked, check_example
+from baton.evaluators.judging.rubric_files import FOLDER, load_folders, names_of, shipped
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.registry import known_evaluator_names, own_rubrics
-from baton.judges.prompts import prompt_for
+from baton.judges.fenced_prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, nearest, suggestion
 from baton.model.option_names import option
 from baton.model.redact import ON

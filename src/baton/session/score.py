@@ -13,11 +13,11 @@ import msgspec
 
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
-from baton.datasets.filter import keep_of
 from baton.datasets.recorded_dispatches import recorded_trace
+from baton.datasets.selection import keep_of
 from baton.evaluators.user_defined import traits_of
-from baton.formats.addresses import is_address, is_copy
 from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
+from baton.formats.storage_addresses import is_address, is_copy
 from baton.model import Case, Dataset, InputError, Trace
 from baton.model.option_names import option
 from baton.readers import iter_traces
@@ -257,7 +257,7 @@ def score_files(
         from baton.runner.backends.distribute import score_on
         from baton.runner.backends.work import Loaded, Setup
 
-        from .worker import make_workers, names_only, recipe_of
+        from .backend_workers import make_workers, names_only, recipe_of
 
         recipe = recipe_of(
             inputs,
@@ -654,7 +654,7 @@ def _usual_jobs(ready: _Ready, evaluators: Specs | None, options: ScoreOptions) 
         return 1
     from baton.runner.backends.local import can_fork  # most recordings are short
 
-    from .worker import can_be_sent
+    from .backend_workers import can_be_sent
 
     evaluators_used = [planned.evaluator for planned in ready.plan.every_evaluator]
     if (

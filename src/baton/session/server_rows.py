@@ -7,8 +7,8 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from baton.feed.issue_progress import Fix, Investigation, Promotion
 from baton.feed.issues import Issue
-from baton.feed.progress import Fix, Investigation, Promotion
 from baton.model import AgentCard, Status, Trace
 from baton.stats.calibration import Quality, Together
 from baton.stats.intervals import Estimate

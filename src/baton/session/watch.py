@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from baton.config import Config
 from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
-from baton.datasets.filter import choose, keep_of
+from baton.datasets.selection import choose, keep_of
 from baton.model import InputError, Problem, Terminated, counted
 
-from .agents import find_target
+from .agent_under_test import find_target
 from .evaluate import with_config
 from .prepare import Note, log_note
 from .resume import Request

@@ -4,7 +4,7 @@ The module of a framework calls :func:`current` before each call of a tool or an
 :meth:`Play.tool` decide whether it runs.
 """
 
-from .answers import Answer
+from .answer_sources import Answer
 from .decision import decision_trace
 from .names import check_names
 from .play import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from baton.model import Content, Dispatch, GotBack, HandedOff, ToolCall, Trace
 from baton.model.trace import UNPLACED
 
-from .answers import comparable
+from .answer_sources import comparable
 
 if TYPE_CHECKING:
     from .play import Answered

@@ -25,8 +25,8 @@ import msgspec
 from baton.model import BatonError, Case, ProviderError, Trace
 from baton.model.stand_ins import StandIn, StandIns
 
-from .answers import MOCKED, Answer, NoAnswer, Recordings, fixture_for, from_schema
-from .faults import after, instead, seconds_of
+from .answer_faults import after, instead, seconds_of
+from .answer_sources import MOCKED, Answer, NoAnswer, Recordings, fixture_for, from_schema
 
 _SIBLINGS = 0.05
 """Seconds to wait for other calls of the same model response: some frameworks make them in

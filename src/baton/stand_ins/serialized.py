@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .answers import Answer
+from .answer_sources import Answer
 from .play import Answered, Play, Request
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 import msgspec
 
-from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import (
     BODIES,
     HEADER,
@@ -27,6 +26,7 @@ from baton.formats.evaluation_folder import (
     read_header,
 )
 from baton.formats.own_files import naming, open_regular
+from baton.formats.storage_addresses import place_of
 from baton.model import (
     STATUSES,
     AgentCounts,

@@ -21,17 +21,6 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.addresses import (
-    PIECE,
-    copy_bounded,
-    is_address,
-    is_copy,
-    open_address,
-    place_of,
-    remember_copy,
-    shown_address,
-    unreadable,
-)
 from baton.formats.evaluation_folder import (
     BODIES,
     HEADER,
@@ -43,6 +32,17 @@ from baton.formats.evaluation_folder import (
 )
 from baton.formats.opening import current
 from baton.formats.own_files import open_regular
+from baton.formats.storage_addresses import (
+    PIECE,
+    copy_bounded,
+    is_address,
+    is_copy,
+    open_address,
+    place_of,
+    remember_copy,
+    shown_address,
+    unreadable,
+)
 from baton.model import BatonError, InputError, Problem
 from baton.model.limits import SPAN_FILE_BYTES
 

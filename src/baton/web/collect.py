@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from baton.feed.collect import COUNT, FEWEST, GREEN, LEAST, MOST, Collected
 from baton.feed.fixes import form_of
-from baton.feed.progress import Promoted, Promotion
+from baton.feed.issue_progress import Promoted, Promotion
 from baton.feed.promote import PASSES, make_cases
 from baton.model import Case, InputError, Problem
 from baton.model.filter import filter_of

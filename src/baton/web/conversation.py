@@ -23,7 +23,7 @@ from baton.feed.failures import failures_of
 from baton.model import Content, InputError, Said, Score, ToolCall, Trace
 from baton.model.redact import ON
 from baton.reports.html.page import json_in_page, score_view
-from baton.reports.html.run import Plain, card_view, facts_view, text_at, trace_view
+from baton.reports.html.trace_view import Plain, card_view, facts_view, text_at, trace_view
 from baton.runner.loop import run_anywhere
 from baton.server import queries
 from baton.server.access import Denied

@@ -21,7 +21,7 @@ from baton.server import jobs
 from baton.server.access import Denied
 from baton.server.api import check_may_run
 from baton.server.settings import Settings
-from baton.session.agents import AgentLike, is_configured
+from baton.session.agent_under_test import AgentLike, is_configured
 from baton.session.case_form import CaseForm, case_of_yaml, case_yaml, form_of, with_form
 from baton.session.dataset_folders import (
     CaseRow,

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
+from baton.feed.issue_progress import DIMENSIONS, ENDINGS, FIX_KINDS, Fix
 from baton.feed.issues import STATES, Member, Rate, State
-from baton.feed.progress import DIMENSIONS, ENDINGS, FIX_KINDS, Fix
 from baton.feed.taxonomy import CATEGORIES, subtype_named
 from baton.model import InputError
 from baton.server.access import Caller, Denied

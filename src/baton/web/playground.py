@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 from baton.formats.document import Document
 from baton.model import InputError, Problem, Trace, Turn, known
 from baton.model.views import agent_chain, tool_calls
-from baton.reports.html.run import cut, text_at, trace_view
+from baton.reports.html.trace_view import cut, text_at, trace_view
 from baton.server.access import Denied
 from baton.session.chat import Chat, Chats
 

@@ -11,8 +11,8 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.rubric import Rubric
+from baton.evaluators.judging.rubric_files import shipped
 from baton.model import InputError
 from baton.server.access import Denied
 from baton.server.review import labelled_rubrics, verdict_counts

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.addresses import place_of
 from baton.formats.evaluation_folder import HEADER, is_evaluation
+from baton.formats.storage_addresses import place_of
 from baton.model import InputError, Problem
 from baton.model.filter import Filter
 from baton.server.inbox import Inbox, entry_of
 from baton.server.jobs import add_folder
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.process import show
 from baton.server.queries import conversation_sums
 from baton.server.settings import LimitSettings, LiveSettings

@@ -9,9 +9,9 @@ from typing import Any, Self
 
 from baton import iter_traces
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.load import shipped
 from baton.evaluators.judging.rubric import Example, Rubric
-from baton.judges.prompts import is_fenced
+from baton.evaluators.judging.rubric_files import shipped
+from baton.judges.fenced_prompts import is_fenced
 from baton.judges.verdict import faults
 from baton.model import (
     Case,

@@ -18,9 +18,9 @@ import pytest
 from tests.evaluators.judged.scripted import Judged, ScriptedJudge, scores, shipped
 
 from baton.evaluators.judging.distilled import Trial, limits_of
+from baton.evaluators.judging.distilled_features import Reading, read
 from baton.evaluators.judging.evidence import answers_of
 from baton.evaluators.judging.question import Question
-from baton.evaluators.judging.readings import Reading, read
 from baton.improvements.distill import Report, Verdict, _folds, train
 from baton.model import EvalContext, InputError, Trace
 from baton.testing.build import delegate, run, said, trace, turn

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from baton.config import load_config
-from baton.evaluators.judging.load import load_folders, load_rubric
+from baton.evaluators.judging.rubric_files import load_folders, load_rubric
 from baton.model import InputError
 
 GOOD = """\

@@ -12,7 +12,7 @@ from tests.evaluators.judged.scripted import Judged, capture, is_fenced, shipped
 from tests.findings.trips import said, trip
 
 from baton.judges.judge import LlmJudge, make_judge
-from baton.judges.settings import read_settings
+from baton.judges.judge_settings import read_settings
 from baton.model import EvalContext, Score, Trace
 from baton.testing import LlmServer, Received, llm_server
 

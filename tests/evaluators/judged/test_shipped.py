@@ -12,8 +12,8 @@ from tests.evaluators.judged.scripted import Judged, shipped
 from baton.config import load_config
 from baton.evaluators.judging.evidence import FINDINGS
 from baton.evaluators.judging.inputs import INPUTS
-from baton.evaluators.judging.load import FOLDER, checks_of, names_of
 from baton.evaluators.judging.rubric import Rubric, RubricOptions
+from baton.evaluators.judging.rubric_files import FOLDER, checks_of, names_of
 from baton.evaluators.judging.verdicts import Item, answer_schema
 from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry
 from baton.judges.verdict import check_schema

@@ -10,7 +10,7 @@ import pytest
 from baton import load_traces, score
 from baton.model import AgentCard, InputError
 from baton.readers import load_catalog
-from baton.readers.claude.agents import listed_agent
+from baton.readers.claude.started_agents import listed_agent
 
 HELPER = """---
 name: helper

@@ -131,7 +131,7 @@ def test_an_evaluation_is_gone_on_with_by_a_backend(baton: Baton, folder: Path) 
 
 def test_a_backend_of_ones_own_gets_json_and_gives_json(baton: Baton, folder: Path) -> None:
     (folder / "mine.py").write_text(
-        "from baton.session.worker import Worker\n"
+        "from baton.session.backend_workers import Worker\n"
         "from baton.runner.backends.protocol import Done\n"
         "class Mine:\n"
         "    room = 1\n"

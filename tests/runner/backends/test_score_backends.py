@@ -14,7 +14,7 @@ from tests.conftest import Baton, Outcome
 
 from baton.readers.shards import ShardReader, iter_shards
 from baton.runner.backends.protocol import Job
-from baton.session.worker import Worker
+from baton.session.backend_workers import Worker
 
 from .traces import line, same_but_for_timings, trace, write_cases, write_lines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.judges.settings import PROVIDERS
+from baton.judges.judge_settings import PROVIDERS
 from baton.model import InputError, Problem
 
 _ALSO = {"gemini": "google", "vertex_ai": "google"}

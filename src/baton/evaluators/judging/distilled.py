@@ -2,9 +2,9 @@
 
 `baton distill` trains it on the verdicts of a judge. It combines a linear model and small decision
 trees. The linear model uses the words of the material, the overlap between its sections, their
-facts, and the findings (:mod:`.readings`). The trees use all of these but the words. The model is
-stored as plain JSON: words, weights, trees and trial verdicts, never code. Using it takes nothing
-but this module and :mod:`.readings`.
+facts, and the findings (:mod:`.distilled_features`). The trees use all of these but the words. The
+model is stored as plain JSON: words, weights, trees and trial verdicts, never code. Using it takes
+nothing but this module and :mod:`.distilled_features`.
 
 It answers only if it had enough trials. It was tested on texts that it was not trained on and,
 given several frameworks, on frameworks that it was not trained on. Its certainty limit admits as
@@ -30,8 +30,8 @@ from baton.model import InputError, Problem
 from baton.stats.intervals import binomial_at_most
 from baton.stats.tfidf import TfIdf
 
+from .distilled_features import Reading, read
 from .material import Section
-from .readings import Reading, read
 from .rubric import DistilledOptions, Rubric
 
 MOST_MIB = 32

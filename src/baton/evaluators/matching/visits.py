@@ -8,13 +8,13 @@ from typing import NamedTuple, TypeVar
 
 from baton.evaluators.base import TurnEvaluator
 from baton.evaluators.matching.answers import quote
+from baton.evaluators.matching.rouge import require_rouge
 from baton.evaluators.matching.texts import (
     CaseSensitive,
     Match,
     NormalizeWhitespace,
     Reading,
     match_score,
-    require_rouge,
 )
 from baton.model import (
     AgentRun,

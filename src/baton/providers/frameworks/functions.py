@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from baton.model import Message, ProviderError
-from baton.providers.functions import call
 from baton.providers.recorder import agent_name
+from baton.providers.user_functions import call
 
 from .base import Framework, Session
 

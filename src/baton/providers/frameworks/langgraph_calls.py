@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import ProviderError
-from baton.providers.functions import NOT_JSON, as_json
+from baton.providers.user_functions import NOT_JSON, as_json
 from baton.stand_ins import Decided, Play, Request, StandInError, current
 
 from .at_work import answered, answered_now, at_work, handed_on, receiver_of

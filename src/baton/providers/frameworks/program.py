@@ -32,9 +32,9 @@ from baton.plugins.user_code import (
     names_imported_below,
     refuse_elsewhere,
 )
-from baton.providers.functions import Target
-from baton.providers.prompts import Prompts
+from baton.providers.prompt_delivery import Prompts
 from baton.providers.recorder import marked_tools
+from baton.providers.user_functions import Target
 from baton.stand_ins import Play, check_names, current, playing
 
 from .base import Ask, Framework, Session, Text, classes_of

@@ -27,9 +27,9 @@ from typing import Any
 import msgspec
 
 from baton.model import ProviderError
-from baton.providers.functions import NOT_JSON, as_json
+from baton.providers.user_functions import NOT_JSON, as_json
 from baton.stand_ins import Decided, Play, Request, StandInError, current
-from baton.stand_ins.answers import Answer
+from baton.stand_ins.answer_sources import Answer
 
 from .at_work import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
 from .base import is_a

@@ -20,12 +20,12 @@ import msgspec
 
 from baton.model import BatonError, Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled
-from baton.providers.functions import NOT_JSON, as_json, call, worded
+from baton.providers.user_functions import NOT_JSON, as_json, call, worded
 from baton.stand_ins import Answer as StandInAnswer
 from baton.stand_ins import Imagining, LlmQuestion, who_imagines
 
 from .warm import Process, warm
-from .wire import (
+from .worker_protocol import (
     CLEAN_UP,
     Answer,
     AskLlm,
@@ -54,7 +54,8 @@ _KEPT = 3
 _LONGEST_LINE = 1 << 16
 """Maximum bytes of a line before it is passed on: output may have no line breaks."""
 _START = (
-    "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.worker import main; main()"
+    "import sys; sys.path[:] = {path!r}; "
+    "from baton.providers.instrument.play_process import main; main()"
 )
 _Response = Future[Answer | None]
 

@@ -304,7 +304,7 @@ class Warm:
 
     async def close(self) -> None:
         """End the fork server and all workers."""
-        from baton.providers.functions import call
+        from baton.providers.user_functions import call
 
         with self._lock:
             kept = [worker for own in self._kept.values() for worker in own]
@@ -404,7 +404,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     sys.argv[:] = sys.argv[:1]
     if _Forking(control).serve():
-        from baton.providers.instrument.worker import main as work
+        from baton.providers.instrument.play_process import main as work
 
         code = 1
         try:

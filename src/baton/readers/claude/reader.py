@@ -16,9 +16,9 @@ from baton.model.trace import GUARD
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
 
-from .agents import Cards, Links, find_links
-from .files import Folder, agent_files, guard_notes, head, session_file
 from .session import SessionReader, finish, name_sidechains
+from .session_files import Folder, agent_files, guard_notes, head, session_file
+from .started_agents import Cards, Links, find_links
 from .usage import other_usage
 from .wire import (
     Entry,

@@ -20,7 +20,7 @@ from baton.model.trace import TurnStatus
 from baton.readers.builder import MAIN, ends_early, not_before, without
 from baton.readers.tool_definitions import targets_of
 
-from .agents import DISPATCH_TOOLS, Cards, Links
+from .started_agents import DISPATCH_TOOLS, Cards, Links
 from .threads import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
 from .wire import (
     FOLDED,

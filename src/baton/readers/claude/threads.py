@@ -13,7 +13,7 @@ from baton.model import AgentRun, Content, Dispatch, ToolCall, Turn
 from baton.model.trace import DispatchStatus
 from baton.readers.builder import MAIN, TraceBuilder, not_before
 
-from .agents import DISPATCH_TOOLS, SEND_TOOL, Links, result_record
+from .started_agents import DISPATCH_TOOLS, SEND_TOOL, Links, result_record
 from .usage import UsageByRun
 from .wire import (
     Entry,

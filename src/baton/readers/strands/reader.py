@@ -30,7 +30,7 @@ from baton.readers.adk.wire import dropped_keys
 from baton.readers.builder import MAIN, TraceBuilder
 from baton.readers.catalog import Catalog
 
-from .results import read_result
+from .multi_agent_results import read_result
 from .session import NOT_TOLD as NOT_IN_SESSIONS
 from .session import SessionTurns, read_session
 

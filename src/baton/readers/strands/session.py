@@ -33,7 +33,7 @@ from baton.readers.builder import MAIN, Timeline, TraceBuilder, allow_tools, not
 from baton.readers.catalog import Catalog
 from baton.readers.tool_definitions import targets_of
 
-from .spans import (
+from .span_tree import (
     Call,
     Calls,
     Handed,

@@ -25,12 +25,12 @@ from baton.model.visible import visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
 from baton.reports.text import one_line
-from baton.runner.prices import fill_costs
+from baton.runner.costs import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
 
-from .run import Cards, Plain, cut, trace_view
 from .scripts import asset, one_script, one_style
+from .trace_view import Cards, Plain, cut, trace_view
 
 _BLOCK = 256 * 1024
 _WITH_FACTS = {"passed": 50, "skipped": 50, "failed": 200, "error": 200}

@@ -21,7 +21,7 @@ from baton.model import (
 )
 from baton.model.option_names import option
 from baton.readers.shards import Shard
-from baton.runner.collect import FolderResults
+from baton.runner.collect_results import FolderResults
 from baton.runner.live import RunFolder, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, RunOptions, check_overrides
 from baton.runner.player import check_sessions

@@ -114,7 +114,7 @@ class Done(msgspec.Struct, frozen=True):
 class Backend(Protocol):
     """Sends jobs to workers as JSON, and returns their outcomes as JSON.
 
-    A worker gives the text of a job to ``baton.session.worker.Worker.do``, keeps that
+    A worker gives the text of a job to ``baton.session.backend_workers.Worker.do``, keeps that
     object for further jobs, and sends back its result. The caller resubmits lost jobs, and makes
     sure that no more than ``room`` are running at a time.
     """

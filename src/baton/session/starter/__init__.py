@@ -16,7 +16,7 @@ from baton.model.option_names import option
 from baton.plugins import is_installed
 from baton.plugins.origin import install, origin_notes, requirement
 from baton.providers.instrument.frameworks import examine, unrecorded
-from baton.session.agents import agent_spec
+from baton.session.agent_under_test import agent_spec
 from baton.session.evaluate import evaluate
 
 _WORKFLOWS = {"github": ".github/workflows/baton.yml", "gitlab": ".gitlab-ci.yml"}

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 import msgspec
 
 from baton.formats.explain import Path, checked, path_text
-from baton.http.answers import JUDGE_MIB, Mebibytes
 from baton.http.credentials import address, bare_address, refuse_credentials
+from baton.http.responses import JUDGE_MIB, Mebibytes
 from baton.model import InputError, Judge, Problem, suggestion
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
 
-from baton.gate.rules import NOTHING, Decision
+from baton.gate.thresholds import NOTHING, Decision
 from baton.model import (
     STATUSES,
     AgentCard,

@@ -18,9 +18,9 @@ from tests.evaluators.judged.scripted import (
 )
 
 from baton import iter_traces
-from baton.evaluators.judging.examples import Checked, check_example
-from baton.evaluators.judging.load import FOLDER
 from baton.evaluators.judging.rubric import Example
+from baton.evaluators.judging.rubric_examples import Checked, check_example
+from baton.evaluators.judging.rubric_files import FOLDER
 from baton.model import InputError, JudgeError
 
 TEXTS = {"request": "Capital of France?", "history": "", "answer": "Paris."}

@@ -37,11 +37,11 @@ from baton.providers.base import (
     stood_in,
 )
 from baton.providers.frameworks.program import Program
-from baton.providers.functions import NO_SESSION, worded
 from baton.providers.instrument.collector import Collected, Play, tracing
 from baton.providers.instrument.instrumentors import activate, switch_on_built_in
-from baton.providers.instrument.wire import Setup, TextsAndTools
-from baton.providers.prompts import Prompts
+from baton.providers.instrument.worker_protocol import Setup, TextsAndTools
+from baton.providers.prompt_delivery import Prompts
+from baton.providers.user_functions import NO_SESSION, worded
 from baton.readers import Catalog
 from baton.readers.otlp.reader import read_spans
 from baton.readers.otlp.span import Span

@@ -16,7 +16,7 @@ from baton.model import InputError, Problem, ProviderError, suggestion
 from baton.plugins.user_code import load_function
 
 from .base import PromptsOptions, Surroundings
-from .functions import worded
+from .user_functions import worded
 
 ENVIRONMENT = "environment"
 """The value of `prompts_to:` for a program that reads the environment itself."""

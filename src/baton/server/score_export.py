@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 
-from baton.export.results import SpanIds, event_of
+from baton.export.score_events import SpanIds, event_of
 from baton.export.sink import Limits, Sink, open_endpoint
 from baton.export.wire_json import LogRecord
 from baton.model import Evidence, JudgeUse, Score

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from baton.http.client import Beside
     from baton.judges.judge import LlmJudge
 
-    from .decide import Event
+    from .decide_event import Event
     from .policy import Check, Found
 
 OutputCheck = Callable[[str, "Event"], str | None]
@@ -143,7 +143,7 @@ def find(finding: Found, event: Event) -> str | bool | None:
 def _is_named(agent: str, calls: Sequence[ToolCall]) -> bool:
     """Tell whether a call names an agent, in its name or in its arguments."""
     from baton.findings.finding import name_key
-    from baton.providers.functions import as_json
+    from baton.providers.user_functions import as_json
 
     key = name_key(agent)
     return any(
@@ -172,7 +172,7 @@ def ask_rubric(check: Check, event: Event) -> str | bool | None:
 @lru_cache(maxsize=100)
 def _rubric(folder: str, named: str) -> Rubric:
     """Return a rubric about a dispatch, as it was on first use."""
-    from baton.evaluators.judging.load import load_rubric, shipped
+    from baton.evaluators.judging.rubric_files import load_rubric, shipped
 
     if named.endswith((".yaml", ".yml")):
         rubric = load_rubric(Path(folder) / named)
@@ -219,7 +219,7 @@ class _Judges:
     def _of(self, check: Check) -> tuple[Beside, LlmJudge]:
         from baton.http.client import Beside
         from baton.judges.judge import make_judge
-        from baton.judges.settings import read_settings
+        from baton.judges.judge_settings import read_settings
 
         if check.judge is None:
             raise InputError("a rubric needs a model: name one as `judge:` of the policy")

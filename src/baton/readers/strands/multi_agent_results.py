@@ -29,7 +29,7 @@ from baton.readers.adk.wire import dropped_keys
 from baton.readers.builder import TraceBuilder
 from baton.readers.catalog import Catalog
 
-from .spans import blocks_content
+from .span_tree import blocks_content
 
 Kind = Literal["swarm", "graph"]
 

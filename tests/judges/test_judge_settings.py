@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.judges.conftest import read_settings
 
-from baton.judges.settings import Endpoint, check_ready, refuse_written_keys, replaced
+from baton.judges.judge_settings import Endpoint, check_ready, refuse_written_keys, replaced
 from baton.model import InputError
 
 LOCAL = "http://127.0.0.1:1/v1"

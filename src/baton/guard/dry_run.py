@@ -32,7 +32,7 @@ from baton.model.views import (
     tool_calls,
 )
 
-from .decide import Decision, Event, Handed, Seen, decide
+from .decide_event import Decision, Event, Handed, Seen, decide
 from .policy import Action, Moment, Policy
 from .state import Store
 

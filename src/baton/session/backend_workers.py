@@ -13,8 +13,8 @@ from baton import __version__
 from baton.config import Config, load_config
 from baton.config.judge import JudgeFlags
 from baton.config.trust import Trust
-from baton.datasets.filter import choose, keep_of
-from baton.judges.settings import settings_of
+from baton.datasets.selection import choose, keep_of
+from baton.judges.judge_settings import settings_of
 from baton.model import InputError, StandIns
 from baton.model.stand_ins import merged
 from baton.runner.backends.local import Local, can_fork
@@ -166,7 +166,7 @@ def _set_up(recipe: Recipe) -> Setup:
         return msgspec.structs.replace(plan, default_model=config.providers[variant].model)
 
     def provider_of(variant: int) -> ConfiguredProvider[Any]:
-        from .agents import build_agent  # most workers score recordings
+        from .agent_under_test import build_agent  # most workers score recordings
 
         return build_agent(config, recipe.provider, variant, inputs.catalog or {}, recipe.texts)
 

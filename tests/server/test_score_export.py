@@ -14,14 +14,14 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 
 from baton.export.sink import NotDelivered
-from baton.server.results import send_results
+from baton.server.score_export import send_results
 from baton.server.store import Store
 from baton.testing import llm_server
 
 from .seeding import add_conversation, add_score
 from .serving import on_loopback
 from .test_judging import INSIDE, NOW, Server, rules_for
-from .test_scoring import conversation as conversation_of
+from .test_rule_scoring import conversation as conversation_of
 
 
 class Endpoint:

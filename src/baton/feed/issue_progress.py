@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
+from baton.replays.moments import Counted
 from baton.replays.new_text import NewText
-from baton.replays.play import Counted
 
 from .issues import Issue
 

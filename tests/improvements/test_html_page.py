@@ -6,7 +6,7 @@ import random
 import re
 from html.parser import HTMLParser
 
-from baton.improvements.page import page_of
+from baton.improvements.html_page import page_of
 from baton.improvements.result import Candidate, Improvement, Proof, Split, Study
 from baton.replays.new_text import NewText
 from baton.stats.comparison import PASSED, Axis, CaseValues, compare_all

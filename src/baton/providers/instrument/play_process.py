@@ -18,14 +18,14 @@ import msgspec
 
 from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base import CaseCancelled, Surroundings
-from baton.providers.functions import NO_SESSION, NOT_JSON, named, worded
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
+from baton.providers.user_functions import NO_SESSION, NOT_JSON, named, worded
 from baton.safe_output import tracebacks_shown
 from baton.stand_ins import Answer, LlmQuestion, imagining
 
 from .warm import Before
-from .wire import (
+from .worker_protocol import (
     CLEAN_UP,
     AskLlm,
     Cut,
@@ -43,7 +43,7 @@ from .wire import (
 )
 
 if TYPE_CHECKING:
-    from .player import CaseInPlay, Player
+    from .program_player import CaseInPlay, Player
 
 
 class PlainPlayer:
@@ -129,7 +129,7 @@ def _player(setup: Setup) -> Player | PlainPlayer:
     if setup.plain:
         return PlainPlayer(setup)
     set_environment()
-    from .player import Player
+    from .program_player import Player
 
     return Player(setup)
 

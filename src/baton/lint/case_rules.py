@@ -28,7 +28,7 @@ from .app_rules import (
     unknown_agents,
     unknown_tools,
 )
-from .files import CaseFile, CriteriaFile, LintWarning, Scope, Written
+from .checked_files import CaseFile, CriteriaFile, LintWarning, Scope, Written
 from .model_tools import MODEL_TOOLS
 
 BARE_TURN = "bare-turn"

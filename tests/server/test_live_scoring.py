@@ -11,7 +11,7 @@ from sqlalchemy import select
 from baton import connect
 from baton.model import InputError
 from baton.server.database import EVERY_PROJECT
-from baton.server.live import Live
+from baton.server.live_scoring import Live
 from baton.server.schema import conversation, score
 from baton.server.settings import load_settings
 from baton.server.store import Store

@@ -15,8 +15,8 @@ from baton.config import Config
 from baton.datasets.labels import Label, read_labels
 from baton.feed.blame import proven
 from baton.feed.failures import failures_of
+from baton.feed.issue_progress import Progress
 from baton.feed.issues import Issue
-from baton.feed.progress import Progress
 from baton.formats.document import read_bytes
 from baton.improvements.choice import OF_SENDER, Pointed, pointing
 from baton.model import Case, CaseResult, InputError, Problem, Trace, counted

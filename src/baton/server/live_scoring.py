@@ -17,9 +17,9 @@ from .issue_notices import note_events, tell_of_issues
 from .issue_work import vectors_within, work_on_issues
 from .issues import regroup_due
 from .judging import judge_waiting
-from .results import send_results
 from .rows import Row, State
-from .scoring import score
+from .rule_scoring import score
+from .score_export import send_results
 from .settings import Settings
 from .store import Store
 from .trials import work_on_trials

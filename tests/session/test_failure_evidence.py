@@ -14,7 +14,7 @@ from tests.conftest import ROOT, Baton
 from baton.feed.issues import Issue, Rate
 from baton.improvements.choice import Pointed
 from baton.model import Case, DispatchCase, InputError, MadeDispatch, Origin
-from baton.session.evidence import Evidence, at_fault, evidence_of, with_labels
+from baton.session.failure_evidence import Evidence, at_fault, evidence_of, with_labels
 from baton.testing.build import delegate, run, trace, turn
 
 BLEED = ROOT / "examples" / "claude" / "scope_bleed"

@@ -9,8 +9,8 @@ from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
 from baton.server.rows import narrow
+from baton.server.rule_scoring import score
 from baton.server.rules import Rule, Rules, read_rules
-from baton.server.scoring import score
 from baton.testing.build import call, delegate, run, trace, turn
 
 JUDGED = "{type: ScopeFidelity, judge: x}"

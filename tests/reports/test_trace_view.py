@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from baton.model import AgentRun, Content, Dispatch, GotBack, HandedOff, Said, ToolCall, Trace, Turn
-from baton.reports.html.run import text_at, trace_view
+from baton.reports.html.trace_view import text_at, trace_view
 from baton.testing import build
 
 

@@ -9,8 +9,8 @@ from tests.conftest import ROOT, Baton
 
 import baton
 from baton.formats.document import Document
+from baton.guard.dry_run import dry_run, events_of
 from baton.guard.policy import Check, Output, Policy, Rule, read_policy
-from baton.guard.recorded import dry_run, events_of
 from baton.guard.suggest import suggest
 from baton.model import Trace, Usage
 

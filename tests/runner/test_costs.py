@@ -23,7 +23,7 @@ from baton.model import (
     Usage,
     integrity_problems,
 )
-from baton.runner.prices import ModelPrice, fill_costs, read_prices, unpriced
+from baton.runner.costs import ModelPrice, fill_costs, read_prices, unpriced
 from baton.testing import build
 from baton.testing.build import run
 

@@ -10,7 +10,7 @@ import pytest
 
 from baton.model import InputError
 from baton.plugins.user_code import load_function
-from baton.providers.functions import call
+from baton.providers.user_functions import call
 
 
 def write(folder: Path, name: str, code: str) -> Path:
