@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from baton.datasets.filter import choose
 
 from baton import load_dataset
+from baton.datasets.selection import choose
 from baton.model import Case, Content, Dataset, ExpectedToolCall, ExpectedTurn, InputError
 from baton.testing.build import case
 

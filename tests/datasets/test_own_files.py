@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from baton.datasets.own import DatasetSpec
 from hypothesis import given
 from hypothesis import strategies as st
 
 import baton
+from baton.datasets.baton_cases import DatasetSpec
 from baton.formats.yaml import dump_yaml, load_yaml
 from baton.model import Case, InputError
 

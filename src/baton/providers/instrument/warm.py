@@ -426,9 +426,9 @@ class _Forking:
     """The fork server's process. It has only one thread, so that a fork is complete."""
 
     def __init__(self, control: socket.socket) -> None:
-        from baton.providers.instrument import worker  # each worker needs it
+        from baton.providers.instrument import play_process  # each worker needs it
 
-        del worker
+        del play_process
         self._control = control
         self._children: set[int] = set()
         self._wake, self._woken = os.pipe()
