@@ -35,9 +35,9 @@ from baton.improvements.plays import Options
 from baton.improvements.result import Improvement, Study
 from baton.improvements.strategies import STRATEGIES
 from baton.improvements.study import improve_texts
-from baton.model import Case, JudgeRequest, JudgeResponse
+from baton.model import Case, JudgeRequest, JudgeResponse, RunOptions
 from baton.replays.moments import Moments
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 from baton.stats.comparison import drop_of_passes
 from baton.stats.intervals import share
 

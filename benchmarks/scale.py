@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from baton import __version__
+from baton.formats.evaluation_header import Header
 from baton.model import InputError
 from baton.readers.shards import Shard, iter_shards
 from baton.runner.backends.distribute import score_on
@@ -102,7 +103,7 @@ class Bench:
                 cases,
                 root=Path(out),
                 name="scale",
-                header={},
+                header=Header(),
                 input_problems=[],
                 on_note=print,
             )

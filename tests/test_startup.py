@@ -90,7 +90,7 @@ print(len(compiled))
 
 
 def test_types_that_most_commands_decode_have_no_annotations_to_compile() -> None:
-    modules = ["formats.adk", "formats.evaluation_folder"]
+    modules = ["formats.adk", "formats.evaluation_folder", "formats.evaluation_header"]
     modules += [f"model.{n}" for n in ("aggregates", "evaluation", "provenance", "score", "trace")]
     for name in modules:
         found = vars(import_module(f"baton.{name}"))

@@ -177,6 +177,14 @@ def test_a_result_with_faults_is_refused(project: Path, capfd: pytest.CaptureFix
     assert (project / "app.py").read_text() == APP
 
 
+def test_a_folder_without_an_improvement_is_refused_and_no_page_is_written(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["improve", "--from", ".", "--html", "page.html"]) == 2
+    assert "name the folder of a `baton improve`" in capfd.readouterr().err
+    assert not (project / "page.html").exists()
+
+
 def test_a_program_applies_an_improvement_as_the_command_does(project: Path) -> None:
     done = baton.apply_improvement(finished())
     assert done.files == {"app.py": ["agent:desk"]}

@@ -17,6 +17,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric import Example, Rubric
 from baton.evaluators.judging.rubric_files import shipped
 from baton.reports.text import console_for
+from baton.session.rubrics import ListedRubric
 from baton.testing import LlmServer, Received, llm_server
 
 CLAUDE = ROOT / "tests" / "data" / "claude" / "current"
@@ -222,7 +223,7 @@ def test_check_knows_rubrics(baton: Baton, own: Path) -> None:
 def test_names_stay_whole_where_the_terminal_is_too_narrow_for_a_table() -> None:
     narrow = console_for(io.StringIO())
     narrow.width = 80
-    print_list(list(shipped().values()), narrow)
+    print_list([ListedRubric(each, []) for each in shipped().values()], narrow)
     told = narrow.file.getvalue()  # type: ignore[attr-defined]
     assert "rubric_based_multi_turn_trajectory_quality_v1  each trace, passes ≥ 0.8" in told
     assert "…" not in told

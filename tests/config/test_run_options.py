@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from baton.config import load_config
-from baton.model import InputError
+from baton.model import InputError, RunOptions
 from baton.model.secrets import masked
 from baton.runner.costs import ModelPrice
-from baton.runner.plan import MeanRule, RunOptions
+from baton.runner.plan import MeanRule
 
 Run = Callable[..., Any]
 

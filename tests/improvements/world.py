@@ -12,10 +12,19 @@ from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.result import Improvement, Study
 from baton.improvements.study import improve_texts
-from baton.model import Case, JudgeError, JudgeRequest, JudgeResponse, ProviderError, Trace, Usage
+from baton.model import (
+    Case,
+    JudgeError,
+    JudgeRequest,
+    JudgeResponse,
+    ProviderError,
+    RunOptions,
+    Trace,
+    Usage,
+)
 from baton.providers.base import ConfiguredProvider, ProviderOptions, Surroundings
 from baton.replays.moments import Moments
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 from baton.testing.build import case, delegate, expect, run, trace, turn
 
 DESK = "You are the desk of {shop}. Hand messages to refunds or to billing."

@@ -19,6 +19,7 @@ from baton.model import (
     Case,
     ExpectedHandling,
     InputError,
+    RunOptions,
     StandIns,
     ToolCall,
     Trace,
@@ -28,7 +29,7 @@ from baton.providers.base import ConfiguredProvider, Surroundings
 from baton.providers.python import Python, PythonOptions
 from baton.replays.cases import safe
 from baton.replays.moments import Moments, replay
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 
 # The model is in the functions: what it does hangs on its instructions and on what tools answer.
 pytestmark = pytest.mark.heavy  # each replay starts processes

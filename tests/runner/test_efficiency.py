@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import baton
@@ -14,7 +15,6 @@ from baton.model import (
     ToolCall,
     Trace,
     Usage,
-    plain_sums,
 )
 from baton.reports.terminal import case_line, efficiency_line
 from baton.testing import build
@@ -96,7 +96,7 @@ def test_sums_say_of_how_many_results_they_are_and_forget_what_is_taken_back() -
     wrong = Efficiency(tool_calls=9, model_calls=1, timings={"seconds": 0.2})
     sums.add(wrong)
     sums.add(wrong, -1)
-    assert plain_sums(sums) == {
+    assert msgspec.to_builtins(sums) == {
         "results": 2,
         "tool_calls": {"sum": 7, "results": 2, "at_least": 0},
         "tokens": {"sum": 100, "results": 1, "at_least": 1},

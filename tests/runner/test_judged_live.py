@@ -14,10 +14,11 @@ from baton.model import (
     Dataset,
     JudgeError,
     ProviderError,
+    RunOptions,
     Trace,
 )
 from baton.runner.live import play_all
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 from baton.testing.build import case
 
 from .judges import Asking, PatientJudge, trace

@@ -18,13 +18,14 @@ from baton.model import (
     Dataset,
     Provider,
     ProviderError,
+    RunOptions,
     Trace,
     Usage,
 )
 from baton.runner.collect_results import MemoryResults
 from baton.runner.live import play_all
 from baton.runner.loop import run
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 from baton.testing import build
 from baton.testing.build import case, dispatch, turn
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.runner.test_live import TROUBLE, Held, cases, trace, troubled
 
-from baton.model import Case, CaseResult, Dataset, InputError, Provider, Trace
+from baton.model import Case, CaseResult, Dataset, InputError, Provider, RunOptions, Trace
 from baton.runner.live import RunFolder, evaluate_to_folder
-from baton.runner.plan import RunOptions, make_plan
-from baton.store import StoredEvaluation, read_evaluation
+from baton.runner.plan import make_plan
+from baton.store import Header, StoredEvaluation, read_evaluation
 
 
 def stored(
@@ -26,7 +26,7 @@ def stored(
             provider,
             Dataset(cases(*names)),
             RunOptions(**options),
-            RunFolder(folder, "x", {}, on_result=told.append),
+            RunFolder(folder, "x", Header(), on_result=told.append),
         )
     )
     return read_evaluation(made), told
@@ -76,7 +76,7 @@ def test_what_goes_wrong_while_results_are_reported_closes_the_provider_and_the_
         asyncio.run(
             evaluate_to_folder(
                 plan, held, dataset, RunOptions(concurrency=1),
-                RunFolder(tmp_path, "x", {}, on_result=fail),
+                RunFolder(tmp_path, "x", Header(), on_result=fail),
             )
         )  # fmt: skip
     assert held.log == ["open", "a", "closed"]

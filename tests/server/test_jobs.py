@@ -18,7 +18,7 @@ import baton
 from baton.cli.options import SHORT, Reports
 from baton.cli.submit import show_job
 from baton.config.dialects.adk import sent_criteria
-from baton.formats.evaluation_folder import Header, read_header
+from baton.formats.evaluation_header import read_header
 from baton.model import InputError
 from baton.reports.json import EXIT_CODES
 from baton.server.jobs import Jobs, add_folder, again, folder_of, job_of, jobs_of, stop, submit
@@ -266,7 +266,7 @@ def test_results_are_there_while_it_runs_and_stay_when_it_is_stopped(
         time.sleep(0.05)
     after = job_of(store, 1, made.id)
     assert (after.state, after.error, after.results) == ("failed", stopped["error"], 1)
-    assert read_header(folder_of(store, 1, made.id), Header).status == "interrupted"
+    assert read_header(folder_of(store, 1, made.id)).status == "interrupted"
     assert httpx2.get(folder).status_code == 200
     assert stop(store, 1, made.id, "bob").error == stopped["error"]
 

@@ -9,13 +9,13 @@ import pytest
 from tests.conftest import Baton
 
 from baton.config.judge import JudgeFlags
+from baton.formats.evaluation_header import Request
 from baton.model import InputError
 from baton.session.check import check
 from baton.session.compare import compare, open_baseline, set_baseline
 from baton.session.convert import convert, draft
 from baton.session.evaluate import Listener, evaluate_files
 from baton.session.report import Written
-from baton.session.resume import Request
 from baton.session.score import estimate_scoring, score_files
 from baton.store import read_evaluation
 

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from baton.formats.evaluation_header import Basis, Header, Request
 from baton.model import (
     AgentCard,
     CaseResult,
+    Efficiency,
+    EfficiencySums,
     InputError,
     Recorded,
+    RunOptions,
     Source,
     Usage,
 )
-from baton.store import EvaluationWriter, latest_evaluation, read_evaluation
+from baton.model.prices import ModelPrice
+from baton.store import EvaluationWriter, latest_evaluation, mark_interrupted, read_evaluation
 from baton.testing import build
 
 
@@ -31,7 +36,7 @@ def finish(writer: EvaluationWriter) -> None:
 
 
 def test_rows_come_by_position_and_bodies_one_at_a_time(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "my set", header={})
+    writer = EvaluationWriter(tmp_path, "my set", header=Header())
     for position in (2, 0, 1):
         writer.write(result(position))
     finish(writer)
@@ -43,7 +48,7 @@ def test_rows_come_by_position_and_bodies_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={})
+    writer = EvaluationWriter(tmp_path, "x", header=Header())
     assert writer.write(result(0)) is None
     replaced = writer.write(result(0, 0.0))
     writer.write(result(1))
@@ -57,7 +62,7 @@ def test_the_last_line_of_a_case_stands_and_gives_back_what_it_replaces(tmp_path
 
 
 def test_a_line_torn_by_a_crash_is_passed_over(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={})
+    writer = EvaluationWriter(tmp_path, "x", header=Header())
     writer.write(result(0))
     writer.write(result(1))
     writer.close()
@@ -69,7 +74,7 @@ def test_a_line_torn_by_a_crash_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_live_trace_is_kept_whole(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={}, keep_traces=True)
+    writer = EvaluationWriter(tmp_path, "x", header=Header(), keep_traces=True)
     writer.write(result(0))
     finish(writer)
     stored = read_evaluation(writer.folder)
@@ -78,20 +83,20 @@ def test_a_live_trace_is_kept_whole(tmp_path: Path) -> None:
 
 
 def test_clock_times_stand_under_timings_only(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={"dataset": ["a"]})
+    writer = EvaluationWriter(tmp_path, "x", header=Header(dataset=["a"]))
     finish(writer)
     header = json.loads((writer.folder / "evaluation.json").read_text())
     assert set(header.pop("timings")) == {"started", "ended", "seconds"}
     header.pop("id")
     assert set(header.pop("contents")) == {"rows", "bytes", "sha256"}
-    assert header == {
-        "version": 2, "name": "x", "dataset": ["a"], "status": "passed",
-        "cases": {}, "evaluators": [], "problems": [], "repeats": 1,
+    assert {name: value for name, value in header.items() if value not in (None, [], {})} == {
+        "version": 2, "name": "x", "dataset": ["a"], "status": "passed", "pass_rule": "all",
+        "repeats": 1,
     }  # fmt: skip
 
 
 def test_two_evaluations_of_one_second_get_folders_of_their_own(tmp_path: Path) -> None:
-    first, second = (EvaluationWriter(tmp_path, "../x", header={}) for _ in range(2))
+    first, second = (EvaluationWriter(tmp_path, "../x", header=Header()) for _ in range(2))
     assert first.folder != second.folder
     assert {first.folder.parent, second.folder.parent} == {tmp_path}
     finish(first)
@@ -106,11 +111,11 @@ def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"evaluation\.json"):
         read_evaluation(tmp_path)
     with pytest.raises(InputError, match="File exists; name another `out`"):
-        EvaluationWriter(tmp_path / "evaluation.json", "x", header={})
+        EvaluationWriter(tmp_path / "evaluation.json", "x", header=Header())
 
 
 def test_a_running_evaluation_reads_with_the_counts_of_what_is_there(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={"planned": 5}, repeats=2)
+    writer = EvaluationWriter(tmp_path, "x", header=Header(planned=5), repeats=2)
     writer.write(result(0))
     writer.write(result(1, 0.0))
     stored = read_evaluation(writer.folder)
@@ -122,13 +127,13 @@ def test_a_running_evaluation_reads_with_the_counts_of_what_is_there(tmp_path: P
 
 
 def test_a_folder_reads_from_the_moment_its_header_is_there(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={})
+    writer = EvaluationWriter(tmp_path, "x", header=Header())
     assert len(read_evaluation(writer.folder)) == 0
     writer.close()
 
 
 def test_repeats_stand_beside_their_case_whenever_they_come(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={}, repeats=3)
+    writer = EvaluationWriter(tmp_path, "x", header=Header(), repeats=3)
     for position, repeat in ((1, 2), (0, 0), (1, 0), (0, 2), (0, 1), (1, 1)):
         done = result(position)
         done.repeat = repeat
@@ -139,7 +144,7 @@ def test_repeats_stand_beside_their_case_whenever_they_come(tmp_path: Path) -> N
 
 
 def test_definitions_of_agents_are_kept_once_for_all_traces(tmp_path: Path) -> None:
-    writer = EvaluationWriter(tmp_path, "x", header={}, keep_traces=True)
+    writer = EvaluationWriter(tmp_path, "x", header=Header(), keep_traces=True)
     for position in range(3):
         done = result(position)
         assert done.trace is not None
@@ -150,3 +155,40 @@ def test_definitions_of_agents_are_kept_once_for_all_traces(tmp_path: Path) -> N
     text = (writer.folder / "bodies.jsonl").read_text()
     assert [json.loads(line)["agents"] for line in text.splitlines()] == [0, 0, 0]
     assert "Answers." not in text
+
+
+def test_a_header_is_read_as_it_was_written_and_marked_without_a_loss(tmp_path: Path) -> None:
+    about = Header(
+        versions={"baton": "0.1.0"},
+        provider={"type": "python", "target": "shop.py:reply"},
+        run=RunOptions(repeat=2),
+        request=Request(target=["shop.py:reply"], limit=3),
+        basis=Basis(cases="7c9b", evaluators={"agent_chain": "1"}),
+        dataset=["cases.yaml"],
+        config={"name": "shop"},
+        judge={"model": "openai:gpt-5"},
+        prices={"small": ModelPrice(input=1, output=2)},
+        planned=6,
+    )
+    writer = EvaluationWriter(tmp_path, "x", header=about, repeats=2)
+    writer.write(result(0))
+    writer.close()  # as a killed process leaves it
+    mark_interrupted(writer.folder)
+    found = read_evaluation(writer.folder).header
+    assert (found.status, found.version, found.id) == ("interrupted", 2, writer.folder.name)
+    fields = ("versions", "provider", "run", "request", "basis", "dataset", "config", "judge")
+    for name in (*fields, "prices", "planned"):
+        assert getattr(found, name) == getattr(about, name)
+
+
+def test_costs_that_nobody_knows_are_left_out_of_the_header(tmp_path: Path) -> None:
+    sums = EfficiencySums()
+    sums.add(Efficiency(tool_calls=2))
+    writer = EvaluationWriter(tmp_path, "x", header=Header())
+    writer.finish("passed", evaluators=[], cases={}, problems=[], efficiency=sums)
+    stored = json.loads((writer.folder / "evaluation.json").read_text())
+    assert stored["efficiency"] == {
+        "results": 1,
+        "tool_calls": {"sum": 2, "results": 1, "at_least": 0},
+    }
+    assert read_evaluation(writer.folder).header.efficiency.cost_usd.mean is None

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-import msgspec
 from cyclopts import Parameter
 
 from baton.config import Config
-from baton.formats.storage_addresses import is_address, shown_address
-from baton.model import InputError, Problem
+from baton.formats.evaluation_header import Request
+from baton.model import RunOptions
 from baton.model.secrets import mask
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
-from baton.runner.plan import RunOptions
 from baton.session.components import changes_in
 from baton.session.evaluate import (
     Evaluated,
@@ -28,9 +26,8 @@ from baton.session.evaluate import (
     estimate_evaluation,
     evaluate_files,
 )
-from baton.session.report import Out, Written, out_at
-from baton.session.resume import Request
-from baton.store import evaluation_at, read_evaluation
+from baton.session.report import Out, out_at
+from baton.store import read_evaluation
 
 from .options import (
     FIRST,
@@ -230,8 +227,8 @@ def eval_command(
     }
     stored = out_at(out)
     start: dict[str, Any] = {
-        "resume": _local(running.resume),
-        "only_failed": None if running.only_failed is None else evaluation_at(running.only_failed),
+        "resume": running.resume,
+        "only_failed": running.only_failed,
         "last_failed": running.last_failed,
         "out": stored.folder,
         "force": running.force,
@@ -250,14 +247,6 @@ def eval_command(
     if dry_run:
         return print_estimate(estimate, json=showing.json)
     return _report(done, stored, showing=showing, reports=reports)
-
-
-def _local(folder: str | None) -> Path | None:
-    """Return the folder to resume; raises InputError for an address, which cannot be written to."""
-    if folder is not None and is_address(folder):
-        message = "is resumed in its local folder: copy it to one, and name that"
-        raise InputError(Problem(file=shown_address(folder), message=message))
-    return None if folder is None else Path(folder)
 
 
 def _listener(*, quiet: bool) -> Listener:
@@ -287,25 +276,16 @@ def _set_up_logs(config: Config | None) -> None:
 def _report(done: Evaluated, stored: Out, *, showing: Showing, reports: Reports) -> int:
     """Report on all variants, each with its own files, and print a summary."""
     first, *others = done.variants
-    config = done.config
-    if first.name is None and not others:
-        written = Written(first.folder, config, upload_to=stored.address)
-        return report(written, showing=showing, reports=reports)
-    code, json = 0, showing.json
+    code, as_list = 0, showing.json and first.name is not None
     for number, variant in enumerate(done.variants):
-        if json:
+        if as_list:
             _print("[" if number == 0 else ",")
         elif others:
             _print(f"{'' if number == 0 else chr(10)}# {one_line(str(variant.name))}")
-        files: dict[str, Any] = {
-            kind: _own_name(path, variant) for kind, path in reports.files().items()
-        }
-        written = Written(
-            variant.folder, _with_own_names(config, variant), upload_to=stored.address
-        )
-        own = replace(reports, **files)
-        code = max(code, report(written, showing=showing, reports=own))
-    if json:
+        files: dict[str, Any] = {kind: variant.own(path) for kind, path in reports.files().items()}
+        written = variant.written(done.config, upload_to=stored.address)
+        code = max(code, report(written, showing=showing, reports=replace(reports, **files)))
+    if as_list:
         _print("]")
     elif others and not showing.quiet:
         _print("\n" + "\n".join(map(_summary, done.variants)))
@@ -323,19 +303,3 @@ def _print(text: str) -> None:
 def _summary(variant: Variant) -> str:
     evaluation = read_evaluation(variant.folder, partial=True)
     return visible_line(f"{variant.name}: {verdict_line(evaluation)}")
-
-
-def _with_own_names(config: Config | None, variant: Variant) -> Config | None:
-    if config is None:
-        return None
-    reporters = [
-        msgspec.structs.replace(each, output_path=str(_own_name(Path(each.output_path), variant)))
-        if each.output_path
-        else each
-        for each in config.reporters
-    ]
-    return msgspec.structs.replace(config, reporters=reporters)
-
-
-def _own_name(path: Path, variant: Variant) -> Path:
-    return path.with_name(f"{path.stem}-{variant.name}{path.suffix}")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import Parameter
 
-from baton.improvements.result import RESULT
+from baton.improvements.result import RESULT, Improvement
 from baton.model import InputError
 from baton.model.option_names import option
 from baton.model.visible import visible_line
@@ -47,6 +47,10 @@ from .options import (
 from .output import readers_may_leave
 from .signals import note_ignored_interrupts
 from .usage_messages import note, say
+
+if TYPE_CHECKING:
+    from baton.session.improve import ImproveOptions
+    from baton.session.improve_rubric import RubricOptions
 
 Finished = Annotated[Path | None, Parameter(name="--from", group=MORE)]
 _OF_FINISHED = ("finished", "writing", "json", "show", "variant", "app", "trust")
@@ -83,6 +87,15 @@ class Writing:
     def puts_texts_in_place(self) -> bool:
         """Whether files or a branch get the texts."""
         return self.apply or self.branch is not None
+
+    def check(self, read: list[Path]) -> None:
+        """Make sure that the page can be written; raises InputError or OSError."""
+        if self.html is not None:
+            from baton.improvements.html_page import (
+                check_page,  # it loads the parts of reports in HTML
+            )
+
+            check_page(self.html, read)
 
 
 NOTHING = Writing()
@@ -193,13 +206,9 @@ def improve_command(
         A folder whose baton.yaml may name code, although it was only found.
     """
     _check_together(locals())
-    if writing.html is not None:
-        from baton.improvements.html_page import check_page  # it loads the parts of reports in HTML
-
-        read = [Path(word.partition(":")[0]) for word in (*words, labels or "") if word]
-        check_page(writing.html, read if finished is None else [finished / RESULT])
     if finished is not None:
         improvement = read_improvement(finished)
+        writing.check([finished / RESULT])
         print_improvement(improvement, show, as_json=json)
         _write(finished, writing, playing, trust, aside=json)
         return exit_code_of(improvement)
@@ -214,39 +223,60 @@ def improve_command(
         "on_step": note,
     }
     if rubric is not None and labels is not None:
-        of_rubric: dict[str, Any] = {
-            **search,
-            "judge": scoring.judging.flags(),
-            "agents": scoring.agents,
-            "is_applied": writing.puts_texts_in_place,
-            "note": note,
-        }
+        of_rubric = cast(
+            "RubricOptions",
+            {
+                **search,
+                "judge": scoring.judging.flags(),
+                "agents": scoring.agents,
+                "is_applied": writing.puts_texts_in_place,
+                "note": note,
+            },
+        )
         if dry_run:
             print_rubric_estimate(estimate_rubric(rubric, labels, words, **of_rubric), as_json=json)
             return 0
         make = partial(improve_rubric, rubric, labels, words, **of_rubric)
     else:
         target, moments = target_and_moments(words)
-        options: dict[str, Any] = {
-            **search,
-            **playing.options(),
-            **scoring.options(trust, rehearsal=dry_run),
-            **given(max_calls=max_calls, max_cost=scoring.judging.max_cost, repeat=repeat),
-            "name": name,
-            "agent": agent,
-            "component": component,
-            "aim": aim,
-            "witness": witness,
-            "second_judge": second_judge,
-            "live_tools": live_tools,
-            "issues": issues,
-            "labels": [labels] if labels is not None else [],
-        }
+        options = cast(
+            "ImproveOptions",
+            {
+                **search,
+                **playing.options(),
+                **scoring.options(trust, rehearsal=dry_run),
+                **given(max_calls=max_calls, max_cost=scoring.judging.max_cost, repeat=repeat),
+                "name": name,
+                "agent": agent,
+                "component": component,
+                "aim": aim,
+                "witness": witness,
+                "second_judge": second_judge,
+                "live_tools": live_tools,
+                "issues": issues,
+                "labels": [labels] if labels is not None else [],
+            },
+        )
         if dry_run:
             estimate = estimate_improvement(moments, target, evaluators or None, **options)
             print_improvement_estimate(estimate, as_json=json)
             return 0
         make = partial(improve, moments, target, evaluators or None, **options)
+    writing.check([Path(word.partition(":")[0]) for word in (*words, labels or "") if word])
+    return _made(make, folders, writing, playing, trust, show, as_json=json)
+
+
+def _made(
+    make: Callable[[], Improvement],
+    folders: list[Path],
+    writing: Writing,
+    playing: Playing,
+    trust: Sequence[Path],
+    show: int,
+    *,
+    as_json: bool,
+) -> int:
+    """Make an improvement, show and write it; ``folders`` gets its folder at the start."""
     try:
         with redirect_stdout(sys.stderr):  # what agents print is not part of the report
             improvement = make()
@@ -255,7 +285,7 @@ def improve_command(
             note(f"what was done is kept: add --resume {folders[0]} to continue")
         raise
     (folder,) = folders
-    print_improvement(improvement, show, as_json=json)
+    print_improvement(improvement, show, as_json=as_json)
     if improvement.texts and not writing.puts_texts_in_place:
         note(f"kept in {folder}: `baton improve --from {folder} --apply` writes what is proven")
     elif improvement.stopped is None:
@@ -263,7 +293,7 @@ def improve_command(
     if improvement.stopped is not None and has_plays(folder):
         note(f"what was done is kept: add --resume {folder} to continue")
     try:
-        _write(folder, writing, playing, trust, aside=json)
+        _write(folder, writing, playing, trust, aside=as_json)
     except InputError:
         note(f"the texts are kept: `baton improve --from {folder} --apply` writes them")
         raise

@@ -15,16 +15,9 @@ from baton.evaluators.judging.rubric import Rubric
 from baton.model import counted
 from baton.model.visible import visible_line
 from baton.reports.text import Console, Text, console_for, one_line
-from baton.session.file_kinds import config_of
+from baton.session import rubrics as session
 from baton.session.rubric_examples import keep_examples
-from baton.session.rubrics import (
-    Answered,
-    named_rubric,
-    requests_for,
-    rubric_files,
-    try_rubrics,
-)
-from baton.store.calibrations import kept_calibrations
+from baton.session.rubrics import Answered, ListedRubric
 
 from .options import AS_JUDGED, FEW, ConfigPath, Dataset, JudgeOptions
 from .output import readers_may_leave
@@ -54,10 +47,8 @@ def list_rubrics(*, config: ConfigPath = None, rubrics: Folders = ()) -> int:
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
-    settings = config_of(config) if config is not None else None
     with readers_may_leave():
-        files = rubric_files(settings, rubrics)
-        print_list([each.rubric for each in files.values()], console_for(sys.stdout))
+        print_list(session.list_rubrics(config, rubrics), console_for(sys.stdout))
     return 0
 
 
@@ -91,16 +82,21 @@ def show_rubric(
     rubrics
         A file or folder with rubrics of your own. May be given several times.
     """
-    settings = config_of(config) if config is not None else None
     with readers_may_leave():
-        if trace is not None:
-            for text in requests_for(
-                name, trace, subject, dataset, agents, settings, rubrics, note
-            ):
-                print(text)
-        else:
-            shown = named_rubric(rubric_files(settings, rubrics, [name]), name)
-            print(shown.file.read_text(encoding="utf-8"), end="")
+        if trace is None:
+            print(session.text_of_rubric(name, config, rubrics), end="")
+            return 0
+        for text in session.requests_for(
+            name,
+            trace,
+            subject=subject,
+            dataset=dataset,
+            agents=agents,
+            config=config,
+            folders=rubrics,
+            note=note,
+        ):
+            print(text)
     return 0
 
 
@@ -137,7 +133,7 @@ def ask_examples(
                 line.append(f"  {one_line(checked.score.reason, 200)}", "dim")
         console.print(line)
 
-    answers = try_rubrics(
+    answers = session.try_rubrics(
         names, config=config, rubrics=rubrics, judge=judging.flags(), on_answer=show, note=note
     )
     return max(_CODES[each.outcome] for each in answers)
@@ -190,33 +186,33 @@ def keep_feedback(
     return 0
 
 
-def calibrated(rubric: Rubric) -> str:
-    """Say how far a judge was found to agree with people on this version of a rubric."""
-    calibrations = [one for one in kept_calibrations(rubric.name) if one.version == rubric.version]
-    if not calibrations:
+def _calibrated(listed: ListedRubric) -> str:
+    if not listed.calibrations:
         return "not calibrated"
     return "; ".join(
         f"{one.model}: kappa {one.kappa.value:.2f}, n {one.n}"
         if one.kappa is not None and not one.lacking
         else f"{one.model}: no evidence, n {one.n}"
-        for one in calibrations
+        for one in listed.calibrations
     )
 
 
-def print_list(rubrics: Sequence[Rubric], console: Console) -> None:
+def print_list(rubrics: Sequence[ListedRubric], console: Console) -> None:
     """Print a line for each rubric; three if the terminal is narrow, so that names are not cut."""
     heads = ("rubric", "of each", "passes", "version", "calibrated", "answer", "question")
     table = Table(*heads, box=None, pad_edge=False, header_style="bold")
-    for rubric in rubrics:
-        about = (rubric.name, rubric.unit, _passes(rubric), rubric.version, calibrated(rubric))
+    for listed in rubrics:
+        rubric = listed.rubric
+        about = (rubric.name, rubric.unit, _passes(rubric), rubric.version, _calibrated(listed))
         table.add_row(*map(Text, (*about, _answer(rubric), rubric.summary)))
     unbound = console.options.update(max_width=_UNBOUND)
     if console.measure(table, options=unbound).maximum <= console.width:
         console.print(table)
         return
-    for rubric in rubrics:
+    for listed in rubrics:
+        rubric = listed.rubric
         passes = f"passes {_passes(rubric)}"
-        parts = (f"each {rubric.unit}", passes, f"version {rubric.version}", calibrated(rubric))
+        parts = (f"each {rubric.unit}", passes, f"version {rubric.version}", _calibrated(listed))
         console.print(Text.assemble((rubric.name, "bold"), "  ", ", ".join(parts)))
         for line in (rubric.summary, _answer(rubric)):
             console.print(Padding(Text(line), (0, 0, 0, 2)))

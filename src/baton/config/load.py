@@ -20,7 +20,7 @@ from baton.formats.explain import Path as Place
 from baton.formats.key_case import snake
 from baton.gate.thresholds import Gate, read_gate
 from baton.judges.judge_settings import JudgeSettings, with_provider
-from baton.model import InputError, Problem, StandIns, nearest
+from baton.model import InputError, Problem, RunOptions, StandIns, nearest
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.model.secrets import masked, remember, secrets_in
@@ -28,7 +28,7 @@ from baton.plugins import Entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec
 from baton.runner.costs import ModelPrice, read_prices
-from baton.runner.plan import EvaluatorSpec, Plan, RunOptions, Specs, make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, Specs, make_plan
 
 from .dialects.accelerator import translate
 from .judge import JudgeConfig, at_lines, gate_of, read_judge

@@ -8,8 +8,9 @@ import msgspec
 
 from baton.gate.thresholds import GateSpec, ThresholdSpec
 from baton.model import StandIns
+from baton.model.evaluation import Count, Money, NotNegative, Seconds
 from baton.runner.costs import ModelPrice
-from baton.runner.plan import Count, EvaluatorSpec, Money, NotNegative, PassRule, Seconds
+from baton.runner.plan import EvaluatorSpec, PassRule
 
 
 class Strict(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

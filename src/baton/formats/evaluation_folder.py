@@ -1,10 +1,10 @@
 """Evaluation folders: their files, and the way to open a folder from an untrusted source.
 
-``evaluation.json`` is the header. ``index.jsonl`` has a line for each case and repeat with the
-place of its body in ``bodies.jsonl``; the two together are a ``CaseResult``. When an evaluation
-ends, the header gets its ``contents``: the number of lines, the size of the bodies and a digest of
-the index, whose lines hold a CRC of each body. So missing or changed data is detected, with the
-cases that it belongs to.
+``evaluation.json`` is the header (``evaluation_header``). ``index.jsonl`` has a line for each case
+and repeat with the place of its body in ``bodies.jsonl``; the two together are a ``CaseResult``.
+When an evaluation ends, the header gets its ``contents``: the number of lines, the size of the
+bodies and a digest of the index, whose lines hold a CRC of each body. So missing or changed data is
+detected, with the cases that it belongs to.
 
 The header has a ``version``. Folders of Baton 0.1 have none: `_upgraded` reads their bodies, where
 two fields of a score had other names.
@@ -21,42 +21,40 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
 from baton.model import (
-    AgentCard,
     AgentScores,
     AgentValue,
     Efficiency,
-    EfficiencySums,
-    EvaluatorCounts,
     FailedAt,
-    GateResult,
     Hop,
     InputError,
     Location,
     Placed,
-    Problem,
-    Provenance,
     Recorded,
     Routed,
-    RoutingCell,
     Score,
     Status,
     Usage,
     counted,
 )
-from baton.model.prices import ModelPrice
-from baton.model.redact import Redaction, redaction_of
 
+from .evaluation_header import (
+    BROKEN,
+    HEADER,
+    UNFINISHED,
+    VERSION,
+    Header,
+    Size,
+    damaged,
+    read_header,
+)
 from .own_files import open_regular
 
-HEADER, INDEX, BODIES = "evaluation.json", "index.jsonl", "bodies.jsonl"
-UNFINISHED = ("running", "interrupted")
-VERSION = 2
-"""The version of the files. Those of Baton 0.1 are version 1, without saying so."""
+INDEX, BODIES = "index.jsonl", "bodies.jsonl"
 _NAMED = 10
 """The most lost cases that a message names; it counts the others."""
 _SMALL_INDEX = 16 << 20
@@ -70,56 +68,6 @@ _START = re.compile(rb'\{"case_id":("(?:[^"\\]|\\.){0,2000}"),')
 # A position has to fit into 31 bits of `Lines`. Reports loop over repeats (pass@k), and a case is
 # never played a hundred thousand times.
 _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-_Size = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-_Repeats = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
-
-_Version = Annotated[int, msgspec.Meta(ge=1)]
-
-H = TypeVar("H", bound="Header")
-
-
-class Contents(msgspec.Struct, kw_only=True):
-    """The contents of a finished folder: index lines, bytes of bodies, digest of the index."""
-
-    rows: _Size
-    bytes: _Size
-    sha256: str
-
-
-class Header(msgspec.Struct, kw_only=True):
-    """The content of ``evaluation.json``, as far as reports and readers need it."""
-
-    version: _Version = 1
-    id: str = ""
-    name: str = ""
-    status: str = ""
-    cases: dict[Status, _Size] = msgspec.field(default_factory=dict)
-    evaluators: list[EvaluatorCounts] = msgspec.field(default_factory=list)
-    problems: list[str] = msgspec.field(default_factory=list)
-    notices: list[str] = msgspec.field(default_factory=list)
-    repeats: _Repeats = 1
-    planned: _Size | None = None
-    dataset: list[str] = msgspec.field(default_factory=list)
-    traces: list[str] = msgspec.field(default_factory=list)
-    definitions: str | None = None
-    agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
-    versions: dict[str, str] = msgspec.field(default_factory=dict)
-    evaluator_versions: dict[str, str] = msgspec.field(default_factory=dict)
-    timings: dict[str, Any] = msgspec.field(default_factory=dict)
-    pass_rule: Literal["all"] | dict[str, float] = "all"
-    routing: list[RoutingCell] = msgspec.field(default_factory=list)
-    efficiency: EfficiencySums = msgspec.field(default_factory=EfficiencySums)
-    by_agent: list[AgentScores] = msgspec.field(default_factory=list)
-    gate: list[GateResult] = msgspec.field(default_factory=list)
-    provenance: Provenance | None = None
-    redact: str | dict[str, Any] | None = None
-    prices: dict[str, ModelPrice] | None = None
-    contents: Contents | None = None
-
-    @property
-    def redaction(self) -> Redaction:
-        """The redaction of its traces; raises InputError if the field is not valid."""
-        return redaction_of(self.redact)
 
 
 class ScoreInShort(msgspec.Struct, array_like=True):
@@ -141,8 +89,8 @@ class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     repeat: _Place
     status: Status
     scores: list[ScoreInShort]
-    offset: _Size
-    length: _Size
+    offset: Size
+    length: Size
     crc32: int | None = None
     usage: Usage | None = None
     efficiency: Efficiency | None = None
@@ -190,9 +138,6 @@ class _Score01(Score, kw_only=True):
 
 class _Body01(Body, kw_only=True):
     scores: Sequence[_Score01] = []
-
-
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_row(line: bytes) -> IndexRow:
@@ -296,7 +241,7 @@ class OpenedFolder:
                 rows = index if self._index is None else io.BytesIO(self._index)
                 self._read(rows, text, check=bodies or self._finished)
         except FileNotFoundError as error:
-            raise _damaged(Path(error.filename), "is missing") from None
+            raise damaged(Path(error.filename), "is missing") from None
 
     def _read(self, index: BinaryIO, bodies: BinaryIO, *, check: bool) -> None:
         size = os.fstat(bodies.fileno()).st_size
@@ -306,7 +251,7 @@ class OpenedFolder:
             if line.endswith(b"\n"):
                 try:
                     row = read_row(line)
-                except _BROKEN as error:
+                except BROKEN as error:
                     self._fault(f"{INDEX}:{number}: is not a valid line: {error}")
             elif self._finished:
                 # A crash may truncate the last line; the case counts as missing and will be played.
@@ -365,7 +310,7 @@ class OpenedFolder:
                 literal = match[1]
                 try:
                     name = msgspec.json.decode(literal, type=str)
-                except _BROKEN:
+                except BROKEN:
                     name = literal.decode(errors="replace")
                 self._lose(name, 0)
             at += len(piece)
@@ -407,7 +352,7 @@ class OpenedFolder:
                 bodies.seek(row.offset)
                 try:
                     body = read_body(bodies.read(row.length), self.header.version)
-                except _BROKEN:
+                except BROKEN:
                     agrees = False
                 else:
                     scores = [
@@ -435,7 +380,7 @@ class OpenedFolder:
     def refuse_damage(self) -> None:
         """Raise InputError when something is damaged."""
         if self.damage:
-            raise _damaged(self.folder, *self.problems())
+            raise damaged(self.folder, *self.problems())
 
 
 def _wrong(row: IndexRow, end: int, size: int, bodies: BinaryIO | None) -> str | None:
@@ -462,45 +407,13 @@ def open_folder(folder: Path, *, bodies: bool = False) -> OpenedFolder:
     Raises:
         InputError: it is not an evaluation folder, or one of its files cannot be read.
     """
-    header = read_header(folder, Header)
+    header = read_header(folder)
     try:
         _ = header.redaction
     except InputError as error:
         file = str(folder / HEADER)
         raise InputError(msgspec.structs.replace(p, file=file) for p in error.problems) from None
     return OpenedFolder(folder, header, bodies=bodies)
-
-
-def read_header(folder: Path, type_: type[H]) -> H:
-    """Read ``evaluation.json``; ``type_`` may be a header with more fields.
-
-    Raises:
-        InputError: there is none, or it is not valid.
-    """
-    file = folder / HEADER
-    if not folder.is_dir():
-        why = "it is a file, not a folder" if folder.exists() else "there is no such folder"
-        raise InputError(Problem(file=str(folder), message=f"no evaluation: {why}"))
-    try:
-        with open_regular(file) as stream:
-            header = msgspec.json.decode(stream.read(), type=type_)
-    except (FileNotFoundError, NotADirectoryError):
-        message = f"no evaluation: a folder with one has an {HEADER}"
-        raise InputError(Problem(file=str(folder), message=message)) from None
-    except msgspec.ValidationError as error:
-        raise InputError(Problem(file=str(file), message=str(error))) from None
-    except _BROKEN as error:
-        raise _damaged(
-            file, f"is damaged, or is not the header of an evaluation: {error}"
-        ) from None
-    if header.version > VERSION:
-        message = f"was written by a newer version of Baton (file version {header.version})"
-        raise InputError(Problem(file=str(file), message=message))
-    return header
-
-
-def _damaged(file: Path, *messages: str) -> InputError:
-    return InputError(Problem(file=str(file), message=each, damaged=True) for each in messages)
 
 
 def _words(counts: dict[Any, int]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.evaluation_folder import HEADER
+from baton.formats.evaluation_header import HEADER
 from baton.formats.own_files import make_folder, write_whole
 from baton.formats.storage_addresses import is_address
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import msgspec
 
-from baton.formats.evaluation_folder import HEADER
+from baton.formats.evaluation_header import HEADER
 from baton.model import InputError, suggestion
 from baton.stats.comparison import PASSED, Axis
 from baton.stats.intervals import mean_interval, share

@@ -33,12 +33,12 @@ from baton.model import (
     ExpectedTurn,
     InputError,
     Judge,
+    RunOptions,
     Score,
     Status,
     suggestion,
 )
 from baton.providers.frameworks.adk_agents import changed, texts_of
-from baton.runner.plan import RunOptions
 
 from .choice import MOST
 from .journal import Journal

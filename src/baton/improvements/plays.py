@@ -8,9 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from baton.model import Case, CaseResult, InputError, counted
+from baton.model import Case, CaseResult, InputError, RunOptions, counted
 from baton.model.option_names import option
-from baton.runner.plan import RunOptions
 from baton.store import row_of
 
 from .choice import Pointed

@@ -21,7 +21,6 @@ from baton.model.aggregates import (
     Sum,
     first_difference,
     plain_agent_scores,
-    plain_sums,
     route_of,
 )
 
@@ -68,6 +67,7 @@ from .evaluation import (
     GateStatus,
     Placed,
     Recorded,
+    RunOptions,
 )
 from .integrity import integrity_problems, usage_problems
 from .ports import (
@@ -216,6 +216,7 @@ __all__ = [
     "Routed",
     "RoutingCell",
     "RoutingCounts",
+    "RunOptions",
     "Said",
     "Scenario",
     "Score",
@@ -245,7 +246,6 @@ __all__ = [
     "named_evidence",
     "nearest",
     "plain_agent_scores",
-    "plain_sums",
     "route_of",
     "suggestion",
     "text_hash",

@@ -32,7 +32,7 @@ class Efficiency(msgspec.Struct, kw_only=True, omit_defaults=True):
     timings: dict[str, float] = msgspec.field(default_factory=dict)
 
 
-class Sum(msgspec.Struct, kw_only=True):
+class Sum(msgspec.Struct, kw_only=True, frozen=True):
     """A total over ``results`` results; for ``at_least`` of them it is a lower bound."""
 
     sum: int | float = 0
@@ -45,16 +45,24 @@ class Sum(msgspec.Struct, kw_only=True):
         return self.sum / self.results if self.results else None
 
 
-class EfficiencySums(msgspec.Struct, kw_only=True):
-    """The counters of all results that have a trace; ``timings`` has ``seconds``."""
+_NOTHING = Sum()
+"""The sum of a counter that is known for no result; it is this object, which encoding leaves out:
+a cost that nobody knows must not look like a cost of 0."""
+
+
+class EfficiencySums(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The counters of all results that have a trace; ``timings`` has ``seconds``, if known.
+
+    As JSON it has no counters that are known for no result.
+    """
 
     results: int = 0
-    dispatches: Sum = msgspec.field(default_factory=Sum)
-    tool_calls: Sum = msgspec.field(default_factory=Sum)
-    model_calls: Sum = msgspec.field(default_factory=Sum)
-    tokens: Sum = msgspec.field(default_factory=Sum)
-    cost_usd: Sum = msgspec.field(default_factory=Sum)
-    timings: dict[str, Sum] = msgspec.field(default_factory=lambda: {"seconds": Sum()})
+    dispatches: Sum = _NOTHING
+    tool_calls: Sum = _NOTHING
+    model_calls: Sum = _NOTHING
+    tokens: Sum = _NOTHING
+    cost_usd: Sum = _NOTHING
+    timings: dict[str, Sum] = msgspec.field(default_factory=dict)
 
     def add(self, efficiency: Efficiency | None, by: int = 1) -> None:
         """Add one result; with ``by`` of -1 remove it."""
@@ -64,16 +72,12 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
         for name in COUNTERS:
             value = getattr(efficiency, name)
             if value is not None:
-                total: Sum = getattr(self, name)
-                # Sums of costs are rounded, so that adding and removing a result cancel out.
-                total.sum = round(total.sum + by * value, 9)
-                total.results += by
-                total.at_least += by * (name in efficiency.at_least)
+                is_bound = name in efficiency.at_least
+                setattr(self, name, _added(getattr(self, name), value, by, 9, is_bound))
         seconds = efficiency.timings.get("seconds")
         if seconds is not None:
-            total = self.timings["seconds"]
-            total.sum = round(total.sum + by * seconds, 6)
-            total.results += by
+            total = _added(self.timings.get("seconds", _NOTHING), seconds, by, 6)
+            self.timings = {"seconds": total} if total.results else {}
 
     def known(self) -> dict[str, Sum]:
         """Return the totals by counter that are known for at least one result."""
@@ -81,12 +85,15 @@ class EfficiencySums(msgspec.Struct, kw_only=True):
         return {name: sum_ for name, sum_ in sums.items() if sum_.results}
 
 
-def plain_sums(sums: EfficiencySums) -> dict[str, Any]:
-    """Return the totals as plain data, without those that are known for no result."""
-    plain = {name: msgspec.to_builtins(sum_) for name, sum_ in sums.known().items()}
-    seconds = plain.pop("seconds", None)
-    timings = {} if seconds is None else {"timings": {"seconds": seconds}}
-    return {"results": sums.results, **plain, **timings}
+def _added(total: Sum, value: float, by: int, digits: int, is_bound: bool = False) -> Sum:
+    if total.results + by == 0:
+        return _NOTHING
+    return Sum(
+        # Sums of costs are rounded, so that adding and removing a result cancel out.
+        sum=round(total.sum + by * value, digits),
+        results=total.results + by,
+        at_least=total.at_least + by * is_bound,
+    )
 
 
 OTHERS = "(other agents)"

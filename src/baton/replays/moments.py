@@ -28,6 +28,7 @@ from baton.model import (
     InputError,
     Location,
     ProviderError,
+    RunOptions,
     Status,
     suggestion,
 )
@@ -35,7 +36,7 @@ from baton.model.option_names import option
 from baton.providers.base import ConfiguredProvider
 from baton.runner.live import OnResult, evaluate_in_memory
 from baton.runner.loop import entered
-from baton.runner.plan import Plan, RunOptions
+from baton.runner.plan import Plan
 from baton.runner.recorded import score_in_memory
 from baton.stats.comparison import PASSED, Comparison, compare_all
 from baton.stats.intervals import Estimate, share

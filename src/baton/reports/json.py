@@ -7,7 +7,7 @@ from typing import IO, Any
 import msgspec
 
 from baton.evaluators.registry import evaluator_of_type
-from baton.model import CaseResult, Score, plain_agent_scores, plain_sums
+from baton.model import CaseResult, Score, plain_agent_scores
 from baton.plugins import Entry
 from baton.stats.routing import plain_matrix
 from baton.store import Reportable
@@ -30,7 +30,7 @@ def write_json(evaluation: Reportable, out: IO[str]) -> None:
         "cases": header.cases,
         "evaluators": msgspec.to_builtins(header.evaluators),
         "routing": plain_matrix(header.routing),
-        "efficiency": plain_sums(header.efficiency),
+        "efficiency": {"results": 0, **msgspec.to_builtins(header.efficiency)},
     }
     if header.by_agent:
         from .calibrate import calibrations_of

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from baton.formats.evaluation_header import Header
 from baton.http.rate_limits import HEARD, LONGEST_WAIT, loop_time
 from baton.model import (
     CaseResult,
@@ -17,6 +18,7 @@ from baton.model import (
     Evaluation,
     Provider,
     ProviderWithNotice,
+    RunOptions,
     Trace,
     counted,
 )
@@ -25,7 +27,7 @@ from baton.store import EvaluationWriter, Kept
 from .collect_results import FolderResults, MemoryResults, Results
 from .loop import GRACE, entered
 from .pending_scores import Background
-from .plan import Plan, RunOptions, check_overrides
+from .plan import Plan, check_overrides
 from .player import Player, Slot, check_sessions, one_at_a_time
 from .scoring import Unfinished
 
@@ -82,18 +84,22 @@ class RunFolder(NamedTuple):
 
     root: Path
     name: str
-    header: Mapping[str, Any]
+    header: Header
     on_result: OnResult = lambda _: None
     on_start: Callable[[Path], None] = lambda _: None
     kept: Kept | None = None
     folder: Path | None = None
 
     def open(
-        self, planned: int, repeats: int, notices: Sequence[str], **run: Any
+        self, planned: int, repeats: int, notices: Sequence[str], run: RunOptions | None = None
     ) -> EvaluationWriter:
         """Create or reopen the folder; ``run`` is how it is played, if that changed."""
-        all_notices = [*dict.fromkeys([*self.header.get("notices", ()), *notices])]
-        header = {**self.header, **run, "planned": planned, "notices": all_notices}
+        header = msgspec.structs.replace(
+            self.header,
+            run=run or self.header.run,
+            planned=planned,
+            notices=list(dict.fromkeys([*self.header.notices, *notices])),
+        )
         writer = EvaluationWriter(
             self.root,
             self.name,
@@ -118,10 +124,9 @@ async def evaluate_to_folder(
     check_playable(plan, provider, dataset)
     options, notes = one_at_a_time(provider, dataset, options)
     planned = len(dataset) * options.repeat
-    run = {"run": msgspec.to_builtins(options)} if notes else {}
     notices = [*notices_of(provider), *notes]
     async with entered(provider), entered(plan.context.judge):
-        writer = to.open(planned, options.repeat, notices, **run)
+        writer = to.open(planned, options.repeat, notices, options if notes else None)
         with FolderResults(plan, writer, planned=planned, kept=to.kept) as results:
             announced = _Announced(results, to.on_result)
             done = finished_slots(to.kept)

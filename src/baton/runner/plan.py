@@ -453,30 +453,6 @@ def _of_case(where: Location, case_id: str, problem: Problem) -> Problem:
     return Problem(file=where.file, line=where.line, path=path, message=problem.message)
 
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-NotNegative = Annotated[int, msgspec.Meta(ge=0)]
-Money = Annotated[float, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dataset is played: each case ``repeat`` times, ``concurrency`` of them at once.
-
-    ``timeout`` is in seconds, for one case; with ``None`` there is no limit. Cases with errors are
-    retried ``retry_errors`` times, and cases that a server refused with 429 or 503 as long as that
-    helps; ``None`` retries only the latter, 0 nothing. ``fail_fast`` stops at the first case that
-    fails or has an error; when the agents have cost ``max_agent_cost`` (USD, in one run of the
-    command), the remaining cases are errors.
-    """
-
-    concurrency: Count = 4
-    repeat: Count = 1
-    timeout: Seconds | None = 600
-    retry_errors: NotNegative | None = None
-    fail_fast: bool = False
-    max_agent_cost: Money | None = None
-
-
 def _located(config: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return options of a rubric with their files resolved from a folder."""
     located = dict(config)

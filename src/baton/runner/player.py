@@ -20,6 +20,7 @@ from baton.model import (
     Problem,
     Provider,
     ProviderError,
+    RunOptions,
     Trace,
     integrity_problems,
 )
@@ -30,7 +31,7 @@ from baton.providers.user_functions import call, is_async, named, text_of, worde
 
 from .loop import stop
 from .pending_scores import Complete
-from .plan import Plan, RunOptions
+from .plan import Plan
 from .scoring import Unfinished, start_scoring
 
 

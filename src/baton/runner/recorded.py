@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from baton.datasets.recorded_dispatches import WRITTEN_OUT
+from baton.formats.evaluation_header import Header
 from baton.model import (
     Case,
     CaseResult,
@@ -310,7 +310,7 @@ def score_to_folder(
     *,
     root: Path,
     name: str,
-    header: dict[str, Any],
+    header: Header,
     input_problems: list[str],
     repeats: int = 1,
     folder: Path | None = None,

@@ -28,7 +28,8 @@ from baton.config.dialects.adk import FILE_NAME as CRITERIA
 from baton.config.dialects.adk import sent_criteria
 from baton.datasets import load_dataset
 from baton.evaluators.registry import evaluator_entry
-from baton.formats.evaluation_folder import HEADER, INDEX, UNFINISHED, Header, read_header
+from baton.formats.evaluation_folder import INDEX
+from baton.formats.evaluation_header import HEADER, UNFINISHED, read_header
 from baton.formats.own_files import make_folder
 from baton.gate.thresholds import read_gate
 from baton.model import (
@@ -687,7 +688,7 @@ def progress_of(folder: Path) -> Progress:
 @lru_cache(maxsize=512)
 def _progress_read(folder: Path, *_: tuple[int, int]) -> Progress:
     """Read it again only when one of its files changed."""
-    header = read_header(folder, Header)
+    header = read_header(folder)
     started, ended = (_time_of(header.timings.get(name)) for name in ("started", "ended"))
     cases: dict[str, int] = {status: header.cases.get(status, 0) for status in STATUSES}
     if header.status not in UNFINISHED:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.evaluation_folder import HEADER
+from baton.formats.evaluation_header import HEADER
 from baton.formats.storage_addresses import is_address, place_of
 from baton.gate.baseline import (
     DEFAULT,

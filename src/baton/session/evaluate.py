@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,8 +15,11 @@ from baton import model
 from baton.config import Config
 from baton.config.evaluators import left_unchecked
 from baton.config.load import chosen_backend
+from baton.config.shape import ReporterSpec
 from baton.datasets.selection import choose
+from baton.formats.evaluation_header import Header, Request
 from baton.formats.explain import explain
+from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import (
     CaseResult,
     ChangedText,
@@ -24,6 +28,7 @@ from baton.model import (
     Problem,
     Provider,
     ProviderError,
+    RunOptions,
     StandIns,
     nearest,
     suggestion,
@@ -45,8 +50,8 @@ from baton.runner.live import (
     finished_slots,
 )
 from baton.runner.loop import entered, run, run_anywhere, run_until_terminated
-from baton.runner.plan import Plan, RunOptions, Specs
-from baton.store import Kept, StoredEvaluation, read_evaluation
+from baton.runner.plan import Plan, Specs
+from baton.store import Kept, StoredEvaluation, evaluation_at, read_evaluation
 
 from .agent_under_test import (
     NO_AGENT,
@@ -81,9 +86,8 @@ from .prepare import (
     refuse_unknown,
     trust_in,
 )
-from .report import STORED, check_outputs
+from .report import STORED, Written, check_outputs
 from .resume import (
-    Request,
     Start,
     basis_of,
     begin,
@@ -160,7 +164,7 @@ async def aevaluate(
     prepared = prepared._replace(plan=for_this(prepared.plan, prepared.cases))
     about = _about(prepared, await prepared.check())
     evaluation = await prepared.play()
-    evaluation.notices += about.get("notices", [])
+    evaluation.notices += about.notices
     return Evaluation.of(evaluation, about, keep_traces=True)
 
 
@@ -223,18 +227,19 @@ def evaluate_into(
     return read_evaluation(folder)
 
 
-def _about(prepared: Prepared, changes: Sequence[ChangedText]) -> dict[str, Any]:
+def _about(prepared: Prepared, changes: Sequence[ChangedText]) -> Header:
     """Return the description of how an evaluation was made, for its folder."""
     player = prepared.provider
-    return folder_header(
+    header = folder_header(
         prepared.plan,
         prepared.inputs,
         player.options.type if isinstance(player, ConfiguredProvider) else None,
         git=False,
         changes=changes,
-        planned=len(prepared.cases) * prepared.options.repeat,
-        repeats=prepared.options.repeat,
     )
+    header.planned = len(prepared.cases) * prepared.options.repeat
+    header.repeats = prepared.options.repeat
+    return header
 
 
 def _check_names(options: EvaluateOptions) -> None:
@@ -410,6 +415,25 @@ class Variant(NamedTuple):
     name: str | None
     folder: Path
 
+    def own(self, file: Path) -> Path:
+        """Return the file of this variant: ``report-gpt.html`` for ``report.html``."""
+        if self.name is None:
+            return file
+        return file.with_name(f"{file.stem}-{self.name}{file.suffix}")
+
+    def _own_reporter(self, reporter: ReporterSpec) -> ReporterSpec:
+        if not reporter.output_path:
+            return reporter
+        path = str(self.own(Path(reporter.output_path)))
+        return msgspec.structs.replace(reporter, output_path=path)
+
+    def written(self, config: Config | None, upload_to: str | None = None) -> Written:
+        """Return the folder with the inputs of its reports; each variant has its own files."""
+        if config is not None:
+            reporters = [self._own_reporter(each) for each in config.reporters]
+            config = msgspec.structs.replace(config, reporters=reporters)
+        return Written(self.folder, config, upload_to=upload_to)
+
 
 class Evaluated(NamedTuple):
     """The folders of an evaluation, one for each provider, and the config it was made with."""
@@ -474,8 +498,8 @@ def evaluate_files(
     request: Request,
     *,
     out: Path,
-    resume: Path | None = None,
-    only_failed: Path | None = None,
+    resume: PathLike | None = None,
+    only_failed: PathLike | None = None,
     last_failed: bool = False,
     force: bool = False,
     backend: str | None = None,
@@ -493,7 +517,8 @@ def evaluate_files(
         request: what to evaluate.
         out: where evaluations are stored.
         resume: the folder of an evaluation to resume.
-        only_failed: the folder of an evaluation; play only cases that did not pass in it.
+        only_failed: the folder of an evaluation, or its address; play only cases that did not pass
+            in it.
         last_failed: use the newest folder below ``out`` as ``only_failed``.
         force: resume even if something changed.
         backend: where the work is done.
@@ -507,8 +532,8 @@ def evaluate_files(
             resumed evaluation depends on has changed.
     """
     options["trust"] = trust_in(options)
-    only_failed = _only_failed(only_failed, last_failed, out)
-    begun = _begin(request, resume, only_failed, listener, force=force, options=options)
+    failed = _only_failed(only_failed, last_failed, out)
+    begun = _begin(request, _local(resume), failed, listener, force=force, options=options)
     config, start, note = begun.target.config, begun.start, options.get("note", log_note)
     chosen = chosen_backend(config.backend if config else None, backend, workers)
     if start.folder is not None and is_complete(start):
@@ -559,10 +584,18 @@ def _unchanged(begun: _Begun, inputs: Inputs, place: int) -> ConfiguredProvider[
     return build_agent(target.config, target.provider, place, inputs.catalog or {})
 
 
-def _only_failed(folder: Path | None, last: bool, stored: Path) -> Path | None:
+def _local(resumed: PathLike | None) -> Path | None:
+    """Return the folder to resume; raises InputError for an address, which cannot be written to."""
+    if resumed is not None and is_address(os.fspath(resumed)):
+        message = "is resumed in its local folder: copy it to one, and name that"
+        raise InputError(Problem(file=shown_address(os.fspath(resumed)), message=message))
+    return None if resumed is None else Path(resumed)
+
+
+def _only_failed(evaluation: PathLike | None, last: bool, stored: Path) -> Path | None:
     if not last:
-        return folder
-    if folder is not None:
+        return None if evaluation is None else evaluation_at(evaluation)
+    if evaluation is not None:
         both = f"{option('last_failed', True)} and {option('only_failed')}"
         raise InputError(f"{both} exclude one another: give one")
     return last_evaluation(stored, played=True)
@@ -572,8 +605,8 @@ def estimate_evaluation(
     request: Request,
     *,
     out: Path = STORED,
-    resume: Path | None = None,
-    only_failed: Path | None = None,
+    resume: PathLike | None = None,
+    only_failed: PathLike | None = None,
     last_failed: bool = False,
     force: bool = False,
     backend: str | None = None,
@@ -588,8 +621,8 @@ def estimate_evaluation(
     Raises:
         InputError: as for :func:`evaluate_files`.
     """
-    only_failed = _only_failed(only_failed, last_failed, out)
-    begun = _begin(request, resume, only_failed, listener, force=force, options=options)
+    failed = _only_failed(only_failed, last_failed, out)
+    begun = _begin(request, _local(resume), failed, listener, force=force, options=options)
     config, note = begun.target.config, options.get("note", log_note)
     chosen_backend(config.backend if config else None, backend, workers)
     for text in config.notes if config else ():
@@ -617,7 +650,7 @@ class _Job(NamedTuple):
     cases: Dataset
     options: RunOptions
     name: str
-    header: dict[str, Any]
+    header: Header
     kept: Kept | None
 
 
@@ -780,7 +813,7 @@ def _job(
     else:
         # The earlier run may have ended at its limit or first failure: do not end there again.
         how = msgspec.structs.replace(
-            start.before.run,
+            start.before.run or RunOptions(),
             repeat=start.before.repeats,
             retry_errors=0,
             fail_fast=False,
@@ -800,18 +833,9 @@ def _job(
     kind = str(spec["type"]) if spec is not None else None
     if kind is None and config is not None and config.providers:
         kind = config.providers[place].type
-    header = folder_header(
-        plan,
-        inputs,
-        kind,
-        changes=changes,
-        provider=masked(spec),
-        run=msgspec.to_builtins(how),
-        request=msgspec.to_builtins(kept_request),
-        basis=msgspec.to_builtins(basis),
-    )
-    if variant is not None:
-        header["variant"] = variant
+    header = folder_header(plan, inputs, kind, changes=changes)
+    header.provider, header.variant = masked(spec), variant
+    header.run, header.request, header.basis = how, kept_request, basis
     return _Job(
         place=place,
         variant=variant,

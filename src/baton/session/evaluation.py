@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from baton import model
 from baton.config.git import git_state
 from baton.evaluators.registry import evaluator_of_type
-from baton.formats.evaluation_folder import VERSION
+from baton.formats.evaluation_header import VERSION
 from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import (
     STATUSES,
@@ -46,20 +46,18 @@ class Evaluation(model.Evaluation, kw_only=True):
     folder contains the traces; otherwise they are read again from the files that were scored.
     """
 
-    about: dict[str, Any] = msgspec.field(default_factory=dict)
+    about: Header = msgspec.field(default_factory=Header)
     keep_traces: bool = True
 
     @classmethod
-    def of(
-        cls, evaluation: model.Evaluation, about: Mapping[str, Any], *, keep_traces: bool
-    ) -> Self:
+    def of(cls, evaluation: model.Evaluation, about: Header, *, keep_traces: bool) -> Self:
         """Return a scored evaluation with reports and a folder."""
         if not keep_traces:
             for result in evaluation.results:
                 if result.trace is not None:
                     result.recorded = recorded_of(result.trace)
         fields = {name: getattr(evaluation, name) for name in evaluation.__struct_fields__}
-        return cls(**fields, about=dict(about), keep_traces=keep_traces)
+        return cls(**fields, about=about, keep_traces=keep_traces)
 
     def scores(self, evaluator: str | None = None) -> list[tuple[CaseResult, Score]]:
         """Return scores, each with the result of its case.
@@ -98,16 +96,22 @@ class Evaluation(model.Evaluation, kw_only=True):
     @property
     def header(self) -> Header:
         """The contents of `evaluation.json`, without an id, as this is not stored."""
-        header = msgspec.convert(self.about, Header)
-        header.version = VERSION
-        header.name, header.status = self.name, self.status
-        header.evaluators = self.evaluators
-        header.problems, header.notices = self.problems, self.notices
-        header.routing, header.efficiency = self.routing, self.efficiency
-        header.by_agent, header.gate = self.by_agent, self.gate
-        header.provenance, header.timings = self._provenance, self.timings
-        header.cases = self._cases
-        return header
+        return msgspec.structs.replace(
+            self.about,
+            version=VERSION,
+            name=self.name,
+            status=self.status,
+            evaluators=self.evaluators,
+            problems=self.problems,
+            notices=self.notices,
+            routing=self.routing,
+            efficiency=self.efficiency,
+            by_agent=self.by_agent,
+            gate=self.gate,
+            provenance=self._provenance,
+            timings=self.timings,
+            cases=self._cases,
+        )
 
     @property
     def _cases(self) -> dict[Status, int]:
@@ -119,8 +123,8 @@ class Evaluation(model.Evaluation, kw_only=True):
     @property
     def _provenance(self) -> Provenance:
         """Return the provenance from the start, with the current commit and the recorded agents."""
-        provenance = msgspec.convert(self.about.get("provenance", {}), Provenance)
-        provenance.git = git_state(Path())
+        before = self.about.provenance or Provenance()
+        provenance = msgspec.structs.replace(before, git=git_state(Path()))
         agents = AgentsSeen()
         for result in self.results:
             if result.trace is not None:
@@ -173,9 +177,9 @@ class Evaluation(model.Evaluation, kw_only=True):
         writer = EvaluationWriter(
             folder.parent,
             self.name,
-            header={**self.about, "timings": self.timings},
+            header=msgspec.structs.replace(self.about, timings=self.timings),
             keep_traces=self.keep_traces,
-            repeats=self.about.get("repeats", 1),
+            repeats=self.about.repeats,
             folder=folder,
         )
         try:

@@ -27,7 +27,7 @@ from baton.feed.issues import (
     with_marks,
 )
 from baton.feed.promote import Run, marks_by_cases
-from baton.formats.evaluation_folder import HEADER, Header, read_header
+from baton.formats.evaluation_header import HEADER, read_header
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import (
     CaseResult,
@@ -234,7 +234,7 @@ def _runs_of(stored: Path) -> Iterator[Run]:
     say nothing about the current texts.
     """
     for file in sorted(stored.glob(f"*/{HEADER}")):
-        header = read_header(file.parent, Header)
+        header = read_header(file.parent)
         about, started = header.provenance, header.timings.get("started")
         if about is None or not about.provider or about.texts or not isinstance(started, str):
             continue

@@ -16,6 +16,7 @@ from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
+from baton.formats.evaluation_header import VERSION, Header
 from baton.gate.thresholds import read_gate
 from baton.judges.judge_settings import settings_of
 from baton.model import Case, ChangedText, Dataset, InputError, Judge, Problem, suggestion
@@ -338,12 +339,12 @@ def folder_header(
     *,
     git: bool = True,
     changes: Sequence[ChangedText] = (),
-    **more: Any,
-) -> dict[str, Any]:
-    """Return the part of an evaluation folder that says how the evaluation was made.
+) -> Header:
+    """Return the header of an evaluation folder, as far as it says how the evaluation is made.
 
     ``played_by`` is the type of the provider; ``changes`` are the changed texts. Without ``git``
-    the commit is left out, because finding it takes longer than everything else.
+    the commit is left out, because finding it takes longer than everything else. The caller adds
+    what only its kind of evaluation has, such as the paths of recordings.
 
     Raises:
         InputError: the gate is for another dataset or config, or its baseline does not exist.
@@ -362,29 +363,25 @@ def folder_header(
     )
     provenance.texts = list(changes)
     refuse_others(plan.gate, provenance)
-    header = {
-        "versions": {"baton": __version__},
-        **more,
-        "dataset": inputs.paths,
-        "pass_rule": msgspec.to_builtins(plan.pass_rule),
-        "config": config.resolved if config else None,
-        "redact": plan.redaction.as_config,
-    }
     settings = settings_of(plan.context.judge)
-    if settings is not None:
-        header["judge"] = masked(msgspec.to_builtins(settings))  # without its keys
-    if plan.prices is not None:
-        header["prices"] = msgspec.to_builtins(plan.prices)
-    if inputs.dataset is not None and (left := left_unchecked(plan, inputs.dataset)):
-        header["notices"] = left
+    notices = [] if inputs.dataset is None else left_unchecked(plan, inputs.dataset)
     if changes:
-        notice = f"played with changed texts: {', '.join(map(str, changes))}"
-        header["notices"] = [*header.get("notices", ()), notice]
-    header["provenance"] = msgspec.to_builtins(provenance)
-    header["evaluator_versions"] = {
-        name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
-    }
-    return header
+        notices = [*notices, f"played with changed texts: {', '.join(map(str, changes))}"]
+    return Header(
+        version=VERSION,
+        versions={"baton": __version__},
+        dataset=inputs.paths,
+        pass_rule=msgspec.to_builtins(plan.pass_rule),
+        config=config.resolved if config else None,
+        redact=plan.redaction.as_config,
+        judge=None if settings is None else masked(msgspec.to_builtins(settings)),  # without keys
+        prices=None if plan.prices is None else dict(plan.prices),
+        provenance=provenance,
+        evaluator_versions={
+            name: planned.evaluator.version for name, planned in plan.all_evaluators.items()
+        },
+        notices=notices,
+    )
 
 
 def redaction_in(config: Config | None, options: ScoreOptions) -> Redaction:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from baton.formats.evaluation_folder import Header, is_evaluation, read_header
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.evaluation_header import read_header
 from baton.formats.storage_addresses import is_address, of_server, place_of, shown_address
 from baton.model import InputError, Problem
 from baton.store import evaluation_at, holds_evaluation, read_evaluation, recordings_of
@@ -114,7 +115,7 @@ def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) 
         if is_server(path):
             read.append(str(fetch(path, note)))
             continue
-        if not is_evaluation(folder) or not read_header(folder, Header).traces:
+        if not is_evaluation(folder) or not read_header(folder).traces:
             read.append(path)
             continue
         stored = read_evaluation(folder, partial=True)

@@ -15,6 +15,7 @@ from baton.model import (
     Dataset,
     ExpectedHandling,
     InputError,
+    RunOptions,
     Trace,
 )
 from baton.model import (
@@ -30,7 +31,7 @@ from baton.replays.moments import replay as play_again
 from baton.replays.seen import Seen, recorded_conversation
 from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
-from baton.runner.plan import RunOptions, Specs
+from baton.runner.plan import Specs
 from baton.store import read_evaluation
 
 from .agent_under_test import (
@@ -399,10 +400,9 @@ def _save(
             played_by,
             git=False,
             changes=replayed.changes if is_changed else (),
-            planned=len(side.results),
-            repeats=moments.options.repeat,
         )
-        side.notices += about.get("notices", [])
+        about.planned, about.repeats = len(side.results), moments.options.repeat
+        side.notices += about.notices
         Evaluation.of(side, about, keep_traces=True).save(folder / name)
 
 

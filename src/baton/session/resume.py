@@ -18,62 +18,18 @@ import msgspec
 
 from baton.config import Config
 from baton.config.judge import JudgeFlags, judge_flags
-from baton.formats.evaluation_folder import HEADER, Header, read_header
+from baton.formats.evaluation_header import HEADER, Basis, Header, Request, read_header
 from baton.model import ChangedText, Dataset, InputError, Problem
 from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.plugins import names_code
-from baton.runner.plan import Plan, RunOptions
+from baton.runner.plan import Plan
 from baton.store import Kept, keep, read_evaluation
 
 from .agent_under_test import DEFAULT_CONFIG
 from .prepare import Note
 
 _SAME_CASES = "its results belong to other cases or repeats: start a new evaluation"
-
-
-class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The arguments and options of `baton eval` that say what to evaluate; stored in the folder.
-
-    ``config`` was given in addition to an agent, or as an option. ``cases`` are those chosen by
-    `--only-failed`. ``variant`` is the name of one of the config's providers.
-    """
-
-    config: str | None = None
-    target: list[str] = msgspec.field(default_factory=list)
-    dataset: list[str] = msgspec.field(default_factory=list)
-    evaluators: list[str] = msgspec.field(default_factory=list)
-    criteria: str | None = None
-    agents: str | None = None
-    app: str | None = None
-    filters: list[str] = msgspec.field(default_factory=list)
-    keyword: str | None = None
-    limit: int | None = None
-    cases: list[str] | None = None
-    variant: str | None = None
-    judge: dict[str, Any] = msgspec.field(default_factory=dict)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it has no options."""
-        return self == Request(judge=self.judge)
-
-
-class Basis(msgspec.Struct, kw_only=True):
-    """What results depend on: hashes of files, cases and changed texts, versions of evaluators."""
-
-    cases: str
-    texts: dict[str, str] = msgspec.field(default_factory=dict)
-    files: dict[str, str] = msgspec.field(default_factory=dict)
-    evaluators: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class Earlier(Header, kw_only=True):
-    """The header of an evaluation folder, with the request it was made from."""
-
-    run: RunOptions = msgspec.field(default_factory=RunOptions)
-    request: Request | None = None
-    basis: Basis | None = None
 
 
 class Start(NamedTuple):
@@ -86,7 +42,7 @@ class Start(NamedTuple):
     request: Request
     judge: JudgeFlags
     folder: Path | None = None
-    before: Earlier | None = None
+    before: Header | None = None
     basis: Basis | None = None
     open_cases: Callable[[str], bool] | None = None
     criteria_found: bool = False
@@ -102,7 +58,7 @@ def last_evaluation(stored: Path, *, played: bool) -> Path:
     folders = sorted((path.parent for path in stored.glob(f"*/{HEADER}")), reverse=True)
     # Names start with the UTC second; headers have the order within a second.
     for _, same_second in itertools.groupby(folders, lambda folder: folder.name.partition("-")[0]):
-        headers = {folder: read_header(folder, Earlier) for folder in same_second}
+        headers = {folder: read_header(folder) for folder in same_second}
         made = [
             folder for folder, header in headers.items() if (header.basis is not None) == played
         ]
@@ -134,7 +90,7 @@ def begin(
         if force:
             raise InputError(f"{option('force', True)} needs {option('resume')}")
         return Start(request, judge)
-    before = read_header(folder, Earlier)
+    before = read_header(folder)
     if before.request is None or before.basis is None:
         message = (
             "does not say how it was made: recorded traces are scored again by `baton score`, and "
@@ -206,7 +162,7 @@ def scored_before(folder: Path, *, dataset: bool, evaluators: bool, config: bool
         InputError: it names a config, code, or files outside of the current folder. The user has
             to name these again, as a folder must not choose what is run.
     """
-    header = read_header(folder, Earlier)
+    header = read_header(folder)
     before = header.request or Request()
     words: list[str] = []
     if before.config is not None and not config:

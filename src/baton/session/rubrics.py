@@ -29,6 +29,7 @@ from baton.runner.loop import run_anywhere
 from baton.runner.plan import make_plan
 from baton.runner.recorded import find_case
 from baton.store import StoredEvaluation
+from baton.store.calibrations import Calibration, kept_calibrations
 
 from .file_kinds import config_of
 from .prepare import Note, PathLike, load_cases, log_note
@@ -76,15 +77,60 @@ def named_rubric(files: dict[str, RubricFile], name: str) -> RubricFile:
     raise InputError(f"there is no rubric `{name}`; {hint}")
 
 
+class ListedRubric(NamedTuple):
+    """A rubric, and how far judges were found to agree with people on this version of it."""
+
+    rubric: Rubric
+    calibrations: list[Calibration]
+
+
+def list_rubrics(
+    config: PathLike | None = None, folders: Sequence[Path] = ()
+) -> list[ListedRubric]:
+    """Return all rubrics, the user's own first.
+
+    Args:
+        config: a config with rubrics of the user's own.
+        folders: files and folders with the user's own rubrics.
+
+    Raises:
+        InputError: a folder does not exist or holds none, a rubric is faulty, or its name is taken.
+    """
+    settings = config_of(config) if config is not None else None
+    return [
+        ListedRubric(
+            rubric, [one for one in kept_calibrations(rubric.name) if one.version == rubric.version]
+        )
+        for rubric, _, _ in rubric_files(settings, folders).values()
+    ]
+
+
+def text_of_rubric(name: str, config: PathLike | None = None, folders: Sequence[Path] = ()) -> str:
+    """Return the text of a rubric's file.
+
+    Args:
+        name: a rubric, or its file.
+        config: a config with rubrics of the user's own.
+        folders: files and folders with the user's own rubrics.
+
+    Raises:
+        InputError: there is no such rubric, or one is faulty.
+    """
+    settings = config_of(config) if config is not None else None
+    named = named_rubric(rubric_files(settings, folders, [name]), name)
+    return named.file.read_text(encoding="utf-8")
+
+
 def requests_for(
     name: str,
     file: PathLike,
-    subject: str | None,
-    dataset: Sequence[str],
-    agents: Path | None,
-    config: Config | None,
-    folders: Sequence[Path],
-    note: Note,
+    *,
+    subject: str | None = None,
+    dataset: Sequence[str] = (),
+    agents: Path | None = None,
+    config: PathLike | None = None,
+    folders: Sequence[Path] = (),
+    note: Note = log_note,
 ) -> Iterator[str]:
     """Yield the questions to a judge about the traces of a file, as text.
 
@@ -101,12 +147,13 @@ def requests_for(
     Raises:
         InputError: no such rubric, no trace, nothing that the rubric can judge, or no such subject.
     """
-    evaluator = _evaluator(name, config, folders)
-    definitions = agents or (config.agents if config else None)
+    settings = config_of(config) if config is not None else None
+    evaluator = _evaluator(name, settings, folders)
+    definitions = agents or (settings.agents if settings else None)
     catalog = load_catalog(definitions) if definitions is not None else None
-    cases = load_cases(list(dataset), config, catalog) if dataset else None
-    context = config.plan.context if config is not None else EvalContext()
-    redaction = config.redaction if config is not None else ON
+    cases = load_cases(list(dataset), settings, catalog) if dataset else None
+    context = settings.plan.context if settings is not None else EvalContext()
+    redaction = settings.redaction if settings is not None else ON
     errors: list[InputError] = []
     ids: list[str] = []
     shown = 0

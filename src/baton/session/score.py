@@ -16,7 +16,8 @@ from baton.config.load import chosen_backend
 from baton.datasets.recorded_dispatches import recorded_trace
 from baton.datasets.selection import keep_of
 from baton.evaluators.user_defined import traits_of
-from baton.formats.evaluation_folder import BODIES, Header, is_evaluation, read_header
+from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.formats.evaluation_header import Header, Request, read_header
 from baton.formats.storage_addresses import is_address, is_copy
 from baton.model import Case, Dataset, InputError, Trace
 from baton.model.option_names import option
@@ -120,15 +121,9 @@ def _score(
     # A folder refers to recordings only if all can be read again from the same files. It contains
     # the traces themselves if a program made them, or made their cases.
     from_files = not ready.is_kept and (cases is None or bool(inputs.paths))
-    about = folder_header(
-        plan,
-        inputs,
-        git=False,
-        traces=ready.words if from_files else [],
-        definitions=inputs.definitions,
-        request=_request(inputs, evaluators),
-        repeats=_repeats(ready),
-    )
+    about = _header(ready, plan, evaluators, git=False)
+    about.traces = ready.words if from_files else []
+    about.repeats = _repeats(ready)
     return Evaluation.of(evaluation, about, keep_traces=not from_files)
 
 
@@ -154,18 +149,11 @@ def score_into(
     """
     refuse_unknown("`score_into`", options, ScoreOptions.__annotations__)
     ready = _prepare(traces, dataset, evaluators, options)
-    inputs, cases = ready.inputs, ready.inputs.dataset
+    cases = ready.inputs.dataset
     plan = for_this(ready.plan, cases)
     repeats = _repeats(ready)
-    planned: dict[str, Any] = {} if cases is None else {"planned": len(cases) * repeats}
-    about = folder_header(
-        plan,
-        inputs,
-        git=False,
-        definitions=inputs.definitions,
-        request=_request(inputs, evaluators),
-        **planned,
-    )
+    about = _header(ready, plan, evaluators, git=False)
+    about.planned = None if cases is None else len(cases) * repeats
     made = score_to_folder(
         plan,
         _read(ready, None),
@@ -228,13 +216,8 @@ def score_files(
         raise InputError(f"{option('jobs')} cannot be used with a backend; use {option('workers')}")
     config = inputs.config
     problems: list[str] = []
-    header = folder_header(
-        plan,
-        inputs,
-        traces=[] if ready.is_copied else ready.words,
-        definitions=inputs.definitions,
-        request=_request(inputs, again.evaluators),
-    )
+    header = _header(ready, plan, again.evaluators)
+    header.traces = [] if ready.is_copied else ready.words
     how: dict[str, Any] = {
         "root": out,
         "name": options.get("name") or ready.name or _name_of(ready),
@@ -493,7 +476,7 @@ def _prepare(
             note(text)
     else:
         for path in ready.files:
-            if is_evaluation(path) and (used := read_header(path, Header).dataset):
+            if is_evaluation(path) and (used := read_header(path).dataset):
                 made_with = " ".join(option("dataset", name) for name in used)
                 note(f"{path}: scored without cases; it was made with {made_with}")
     if config is not None and config.providers:
@@ -601,14 +584,21 @@ def _recorded_in(cases: Dataset, keep: Callable[[Case], bool] | None) -> list[Tr
     ]
 
 
-def _request(inputs: Inputs, evaluators: Specs | None) -> dict[str, Any]:
-    """Return the names of the inputs, so that they can be scored again; objects have no name."""
+def _header(ready: _Ready, plan: Plan, evaluators: Specs | None, *, git: bool = True) -> Header:
+    """Return the header of the folder, with the names of the inputs, to score them again.
+
+    Evaluators that are objects have no name.
+    """
+    inputs = ready.inputs
     requested: list[object] = (
         [evaluators] if isinstance(evaluators, str) else list(evaluators or ())
     )
     own = inputs.config or inputs.criteria
     names = [name for name in requested if isinstance(name, str)]
-    return {**({"config": str(own.file)} if own else {}), "evaluators": names}
+    header = folder_header(plan, inputs, git=git)
+    header.definitions = inputs.definitions
+    header.request = Request(config=str(own.file) if own else None, evaluators=names)
+    return header
 
 
 def _repeats(ready: _Ready) -> int:
@@ -617,7 +607,7 @@ def _repeats(ready: _Ready) -> int:
     for path in ready.files if ready.inputs.dataset is not None else ():
         folder = path.parent if path.name == BODIES else path
         if is_evaluation(folder):
-            repeats = max(repeats, read_header(folder, Header).repeats)
+            repeats = max(repeats, read_header(folder).repeats)
     return repeats
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.evaluation_folder import Header, is_evaluation, read_header
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.evaluation_header import read_header
 from baton.model import Dispatch, InputError, Trace, suggestion
 from baton.model.redact import RedactLike
 from baton.readers import iter_traces
@@ -22,7 +23,7 @@ def _changed_in(paths: Sequence[str]) -> Iterator[str]:
     """Yield a note for each text that was changed in the evaluations to show."""
     for path in paths:
         if is_evaluation(Path(path)):
-            provenance = read_header(Path(path), Header).provenance
+            provenance = read_header(Path(path)).provenance
             for each in provenance.texts if provenance is not None else ():
                 yield f"{path}: played with a changed text: {each}"
 

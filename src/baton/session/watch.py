@@ -11,12 +11,12 @@ from baton.config import Config
 from baton.config.trust import NOBODY, Trust
 from baton.datasets import load_dataset
 from baton.datasets.selection import choose, keep_of
+from baton.formats.evaluation_header import Request
 from baton.model import InputError, Problem, Terminated, counted
 
 from .agent_under_test import find_target
 from .evaluate import with_config
 from .prepare import Note, log_note
-from .resume import Request
 from .server_source import is_server
 
 Play = Callable[[Sequence[str], Sequence[str]], int]

@@ -1,6 +1,7 @@
 """Evaluation folders: written while an evaluation runs, and read by reports."""
 
-from baton.formats.evaluation_folder import Header, IndexRow
+from baton.formats.evaluation_folder import IndexRow
+from baton.formats.evaluation_header import Header
 
 from .read import (
     FoundTrace,

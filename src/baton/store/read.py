@@ -16,15 +16,13 @@ import msgspec
 
 from baton.formats.evaluation_folder import (
     BODIES,
-    HEADER,
     Body,
-    Header,
     IndexRow,
     OpenedFolder,
     open_folder,
     read_body,
-    read_header,
 )
+from baton.formats.evaluation_header import HEADER, Header, read_header
 from baton.formats.own_files import naming, open_regular
 from baton.formats.storage_addresses import place_of
 from baton.model import (
@@ -294,7 +292,7 @@ def latest_evaluation(root: Path) -> Path:
     return max(
         newest,
         key=lambda folder: (
-            str(read_header(folder, Header).timings.get("started", "")),
+            str(read_header(folder).timings.get("started", "")),
             folder.name,
         ),
     )
@@ -338,7 +336,7 @@ def recordings_of(evaluation: StoredEvaluation) -> Recordings:
     if named:
         exclude = [path for path in datasets if _is_below(path, named)]
         return Recordings(named, exclude, evaluation.agents)
-    if is_sealed(evaluation.folder, msgspec.structs.asdict(header)):
+    if is_sealed(evaluation.folder, header):
         there = [path for path in map(Path, header.traces) if path.exists() and not path.is_fifo()]
         agents = evaluation.agents or (Path(header.definitions) if header.definitions else None)
         return Recordings(there, datasets, agents)

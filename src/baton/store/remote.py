@@ -21,15 +21,8 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.evaluation_folder import (
-    BODIES,
-    HEADER,
-    INDEX,
-    UNFINISHED,
-    Header,
-    open_folder,
-    read_header,
-)
+from baton.formats.evaluation_folder import BODIES, INDEX, open_folder
+from baton.formats.evaluation_header import HEADER, UNFINISHED, read_header
 from baton.formats.opening import current
 from baton.formats.own_files import open_regular
 from baton.formats.storage_addresses import (
@@ -141,7 +134,7 @@ def _fetch(address: str) -> Path:
     try:
         (folder / HEADER).write_bytes(header)
         with naming_address(folder):
-            status = read_header(folder, Header).status
+            status = read_header(folder).status
         # The index comes first: while an evaluation is written, its bodies grow before it.
         for name in (INDEX, BODIES):
             with (

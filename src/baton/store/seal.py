@@ -12,13 +12,12 @@ import hmac
 import os
 import secrets
 import stat
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from baton.formats.evaluation_header import Header
 from baton.formats.own_files import open_regular, write_whole
 from baton.model import InputError
 
@@ -27,18 +26,18 @@ _BYTES = 32
 _SIGNED = ("traces", "definitions", "dataset")
 
 
-def put_seal(folder: Path, header: Mapping[str, Any]) -> None:
+def put_seal(folder: Path, header: Header) -> None:
     """Seal a folder whose header names recordings.
 
     If no key can be stored (a read-only home), it gets no seal: then the recordings have to be
     named again.
     """
-    key = _key(make=True) if header.get("traces") else None
+    key = _key(make=True) if header.traces else None
     if key is not None:
         write_whole(folder / _FILE, _signature(key, folder, header) + b"\n")
 
 
-def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
+def is_sealed(folder: Path, header: Header) -> bool:
     """Tell whether this user made the folder here, with the paths in its header."""
     key = _key(make=False)
     if key is None:
@@ -51,8 +50,8 @@ def is_sealed(folder: Path, header: Mapping[str, Any]) -> bool:
     return hmac.compare_digest(_signature(key, folder, header), seal)
 
 
-def _signature(key: bytes, folder: Path, header: Mapping[str, Any]) -> bytes:
-    signed = [str(folder.resolve()), *(header.get(name) or None for name in _SIGNED)]
+def _signature(key: bytes, folder: Path, header: Header) -> bytes:
+    signed = [str(folder.resolve()), *(getattr(header, name) or None for name in _SIGNED)]
     return hmac.new(key, msgspec.json.encode(signed), "sha256").hexdigest().encode()
 
 

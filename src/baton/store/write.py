@@ -17,18 +17,21 @@ import msgspec
 
 from baton.formats.evaluation_folder import (
     BODIES,
-    HEADER,
     INDEX,
-    UNFINISHED,
-    VERSION,
     Body,
-    Header,
     IndexRow,
     Lines,
     OpenedFolder,
     ScoreInShort,
-    read_header,
     read_row,
+)
+from baton.formats.evaluation_header import (
+    UNFINISHED,
+    VERSION,
+    Contents,
+    Header,
+    read_header,
+    write_header,
 )
 from baton.formats.own_files import (
     keep_others_out,
@@ -36,7 +39,6 @@ from baton.formats.own_files import (
     naming,
     open_own,
     open_regular,
-    write_whole,
 )
 from baton.model import (
     AgentCard,
@@ -52,7 +54,6 @@ from baton.model import (
     RoutingCell,
     Status,
     Trace,
-    plain_sums,
 )
 from baton.model.option_names import option
 from baton.model.secrets import knows_secrets, mask_json
@@ -141,13 +142,16 @@ class EvaluationWriter:
         root: Path,
         name: str,
         *,
-        header: dict[str, Any],
+        header: Header,
         keep_traces: bool = False,
         repeats: int = 1,
         kept: Kept | None = None,
         folder: Path | None = None,
     ) -> None:
         """Create a folder below ``root``, or this ``folder``; or resume the one of ``kept``.
+
+        ``header`` says how the evaluation is made. Clock times in it stand for those of now: an
+        evaluation that was made in memory took place before it is written.
 
         Raises:
             InputError: that cannot be done.
@@ -170,8 +174,10 @@ class EvaluationWriter:
             self.folder = folder
         else:
             self.folder = _new_folder(root, name, self._started)
-        about = {"version": VERSION, "id": self.folder.name, "name": name}
-        self._header = {**about, **header, "repeats": repeats}
+        self._header = msgspec.structs.replace(
+            header, version=VERSION, id=self.folder.name, name=name, repeats=repeats
+        )
+        self._took_place = header.timings
         self._catalogs: list[dict[str, AgentCard]] = kept.catalogs if kept else []
         self._lines = kept.lines if kept else Lines()
         self._digest = kept.digest if kept else hashlib.sha256()
@@ -190,15 +196,15 @@ class EvaluationWriter:
             raise
         if kept is not None:
             if kept.catalogs:
-                self._header["agents"] = kept.catalogs
+                self._header.agents = kept.catalogs
             self._index_size = self._index.seek(0, 2)
             self._bodies_size = self._bodies.tell()
-        self._write_header("running", {})
+        self._write_header("running")
 
     @property
     def provenance(self) -> Provenance:
         """The provenance in the header."""
-        return msgspec.convert(self._header.get("provenance") or {}, Provenance)
+        return self._header.provenance or Provenance()
 
     def write(self, result: CaseResult) -> IndexRow | None:
         """Append one result; return the earlier row of its case and repeat, if any."""
@@ -210,8 +216,8 @@ class EvaluationWriter:
                 known = trace.agents in self._catalogs
                 if not known and len(self._catalogs) < _MOST_CATALOGS:
                     self._catalogs.append(trace.agents)
-                    self._header["agents"] = self._catalogs
-                    self._write_header("running", {})
+                    self._header.agents = self._catalogs
+                    self._write_header("running")
                     known = True
                 if known:
                     body.agents = self._catalogs.index(trace.agents)
@@ -272,35 +278,24 @@ class EvaluationWriter:
         notices: Sequence[str] = (),
     ) -> None:
         """Close the folder with its verdict; ``notices`` are added to those of the header."""
-        if notices:
-            all_notices = [*self._header.get("notices", ()), *notices]
-            self._header["notices"] = list(dict.fromkeys(all_notices))
-        counts: dict[str, Any] = {
-            "cases": cases,
-            "evaluators": msgspec.to_builtins(evaluators),
-            "problems": problems,
-        }
-        if routing:
-            counts["routing"] = msgspec.to_builtins(routing)
-        if efficiency is not None and efficiency.results:
-            counts["efficiency"] = plain_sums(efficiency)
-        if by_agent:
-            counts["by_agent"] = msgspec.to_builtins(by_agent)
+        header = self._header
+        header.notices = list(dict.fromkeys([*header.notices, *notices]))
+        header.cases, header.evaluators, header.problems = cases, evaluators, problems
+        header.routing, header.by_agent, header.gate = list(routing), list(by_agent), list(gate)
+        if efficiency is not None:
+            header.efficiency = efficiency
         if provenance is not None:
-            counts["provenance"] = msgspec.to_builtins(provenance)
-        if gate:
-            counts["gate"] = msgspec.to_builtins(gate)
+            header.provenance = provenance
         if status not in UNFINISHED:
             # The results have to be on the disk before the header states their number.
             for file, name in ((self._bodies, self._bodies_name), (self._index, self._index_name)):
                 with naming(name):
                     file.flush()
                     os.fsync(file.fileno())
-            digest = self._digest.hexdigest()
-            counts |= {
-                "contents": {"rows": self._rows, "bytes": self._bodies_size, "sha256": digest}
-            }
-        self._write_header(status, counts)
+            header.contents = Contents(
+                rows=self._rows, bytes=self._bodies_size, sha256=self._digest.hexdigest()
+            )
+        self._write_header(status)
         self.close()
 
     def close(self) -> None:
@@ -312,18 +307,15 @@ class EvaluationWriter:
             with naming(self._index_name):
                 self._index.close()
 
-    def _write_header(self, status: FolderStatus, counts: dict[str, Any]) -> None:
+    def _write_header(self, status: FolderStatus) -> None:
         kept = self._kept
         timings = timings_of(self._started, kept.seconds if kept else 0.0)
         if kept is not None:
             timings |= {"started": kept.started, "resumed": [*kept.resumed, _iso(self._started)]}
         if status == "running":
             del timings["ended"], timings["seconds"]
-        # An evaluation that was made in memory took place before it is written.
-        timings |= self._header.get("timings", {})
-        header = {**self._header, "status": status, **counts, "timings": timings}
-        text = msgspec.json.format(mask_json(_ENCODER.encode(header)), indent=2)
-        write_whole(self.folder / HEADER, text + b"\n", sync=status != "running")
+        self._header.status, self._header.timings = status, timings | self._took_place
+        write_header(self.folder, self._header, sync=status != "running")
 
 
 def mark_interrupted(folder: Path) -> None:
@@ -334,12 +326,10 @@ def mark_interrupted(folder: Path) -> None:
     Raises:
         InputError: the folder holds no evaluation, or its header is damaged.
     """
-    if read_header(folder, Header).status != "running":
-        return
-    header = msgspec.json.decode((folder / HEADER).read_bytes())
-    header["status"] = "interrupted"
-    text = msgspec.json.format(_ENCODER.encode(header), indent=2)
-    write_whole(folder / HEADER, text + b"\n", sync=True)
+    header = read_header(folder)
+    if header.status == "running":
+        header.status = "interrupted"
+        write_header(folder, header, sync=True)
 
 
 def _new_folder(root: Path, name: str, now: float) -> Path:
@@ -411,7 +401,7 @@ def keep(folder: Path) -> Kept:
     Raises:
         InputError: no evaluation folder, or another process is writing it.
     """
-    header = read_header(folder, Header)
+    header = read_header(folder)
     if header.version != VERSION:
         message = "was started by an older version of Baton: it can be read, but not resumed"
         raise InputError(Problem(file=str(folder), message=message))

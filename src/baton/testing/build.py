@@ -30,6 +30,7 @@ from typing import Any
 
 import msgspec
 
+from baton.formats.evaluation_header import Header
 from baton.model import (
     AgentRun,
     Case,
@@ -392,6 +393,7 @@ def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) ->
         places: dict[str, int] = {}
         for one in results:
             one.position = places.setdefault(one.case_id, len(places))
+    about = {"repeats": 1 + max((one.repeat for one in results), default=0)}
     counts: dict[str, EvaluatorCounts] = {}
     for one in results:
         for each in one.scores:
@@ -402,7 +404,7 @@ def evaluation(*results: CaseResult, name: str = "evaluation", **fields: Any) ->
     fields = {
         "status": case_status([one.status for one in results]),
         "evaluators": list(counts.values()),
-        "about": {"repeats": 1 + max((one.repeat for one in results), default=0)},
         **fields,
+        "about": msgspec.convert(fields.get("about", about), Header),
     }
     return Evaluation(name=name, results=list(results), **fields)

@@ -14,7 +14,8 @@ from starlette.routing import BaseRoute
 
 from baton.evaluators.registry import all_evaluators
 from baton.formats.document import Document
-from baton.formats.evaluation_folder import HEADER, INDEX, Header, read_header
+from baton.formats.evaluation_folder import INDEX
+from baton.formats.evaluation_header import HEADER, read_header
 from baton.model import InputError, Problem, Trace
 from baton.model.secrets import masked
 from baton.server import jobs
@@ -175,7 +176,7 @@ _ORDER = ("error", "failed", "passed", "skipped")
 
 @lru_cache(maxsize=256)
 def _results(folder: Path, *_: tuple[int, int]) -> tuple[set[str], dict[str, str]]:
-    named = read_header(folder, Header).dataset or []
+    named = read_header(folder).dataset or []
     of = {each for name in named for each in (name, name.rpartition(":")[0])}
     statuses: dict[str, str] = {}
     for row in rows_of(folder):

@@ -19,7 +19,8 @@ import msgspec
 from jinja2 import Environment
 from markupsafe import Markup
 
-from baton.formats.evaluation_folder import BODIES, HEADER, INDEX
+from baton.formats.evaluation_folder import BODIES, INDEX
+from baton.formats.evaluation_header import HEADER
 from baton.model import STATUSES, Status
 from baton.model.score import WORST_FIRST
 from baton.reports.html.page import Tables, first_input, in_element, reason_of, summary

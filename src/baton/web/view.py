@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.formats.evaluation_folder import HEADER, is_evaluation
+from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.evaluation_header import HEADER
 from baton.formats.storage_addresses import place_of
 from baton.model import InputError, Problem
 from baton.model.filter import Filter

@@ -6,16 +6,18 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from baton.formats.evaluation_header import Header
 from baton.model import (
     SCHEMA_VERSION,
     CaseResult,
     Dataset,
     InputError,
     Provider,
+    RunOptions,
     Source,
     Trace,
 )
@@ -23,7 +25,7 @@ from baton.model.option_names import option
 from baton.readers.shards import Shard
 from baton.runner.collect_results import FolderResults
 from baton.runner.live import RunFolder, finished_slots, notices_of, slots
-from baton.runner.plan import Plan, RunOptions, check_overrides
+from baton.runner.plan import Plan, check_overrides
 from baton.runner.player import check_sessions
 from baton.runner.recorded import Merge, error_result, none_chosen
 from baton.store import EvaluationWriter
@@ -181,7 +183,7 @@ def score_on(
     *,
     root: Path,
     name: str,
-    header: dict[str, Any],
+    header: Header,
     input_problems: list[str],
     on_note: Say,
     repeats: int = 1,

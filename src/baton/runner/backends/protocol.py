@@ -8,10 +8,9 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from baton.model import AgentCard, CaseResult, Problem
+from baton.model import AgentCard, CaseResult, Problem, RunOptions
 from baton.model.redact import ON, Redaction
 from baton.readers.shards import Shard
-from baton.runner.plan import RunOptions
 from baton.store import Encoded
 
 

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider, RunOptions, Trace
 from baton.model.visible import exception_line
 from baton.readers import Catalog
 from baton.readers.shards import Shard, ShardReader
 from baton.runner.live import play_all
 from baton.runner.loop import GRACE, DaemonThreads, entered
-from baton.runner.plan import Plan, RunOptions
+from baton.runner.plan import Plan
 from baton.runner.recorded import collect, error_result, score_one
 from baton.store import encoded
 
