@@ -126,8 +126,8 @@ def announced_dispatch(
         return NotRecorded(says="the turn is incomplete: record it to its end")
     missing = [each for each in found if not _is_made(trace, turn, run, each[0], each[2])]
     if not missing:
-        told = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
-        return Clear(says=f"work was dispatched to {told}, as announced")
+        receivers = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
+        return Clear(says=f"work was dispatched to {receivers}, as announced")
     loose = next((call.name for call in _calls(run) if _HANDS_ON.search(call.name)), None)
     if loose is not None:
         return NotRecorded(says=f"can't tell whether `{loose}` dispatched work")

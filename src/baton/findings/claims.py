@@ -25,17 +25,17 @@ class Action(NamedTuple):
     """An action that only a tool can take: its wordings, and words in names of such tools."""
 
     name: str
-    told: re.Pattern[str]
+    done: re.Pattern[str]
     tools: frozenset[str]
     """Words in the names of tools that can do it: ``mail`` in ``mail.deliver``."""
     object: re.Pattern[str] | None = None
     """What has to follow if the verb can be about text: "I updated the plan below"."""
 
 
-def _action(name: str, told: str, tools: str, object: str | None = None) -> Action:
+def _action(name: str, done: str, tools: str, object: str | None = None) -> Action:
     return Action(
         name,
-        regex(rf"(?<![\w-])(?:{told})(?![\w-])", re.IGNORECASE),
+        regex(rf"(?<![\w-])(?:{done})(?![\w-])", re.IGNORECASE),
         frozenset(tools.split()),
         None if object is None else regex(object, re.IGNORECASE),
     )
@@ -388,15 +388,15 @@ _SAID_DONE = regex(
 _IN_GENERAL = regex(r"\b(?:if|when|whenever|once|until|unless|after|before|while)\b", re.I)
 
 
-def done_by(text: str, told: re.Pattern[str]) -> Iterator[str]:
-    """Yield the sentences that state, by a match of ``told``, that something was done.
+def done_by(text: str, done: re.Pattern[str]) -> Iterator[str]:
+    """Yield the sentences that state, by a match of ``done``, that something was done.
 
     A match is a participle, or several words with their own subject ("the build succeeded").
     """
     if len(text) > LONGEST or _LETTER.search(text):
         return
     for sentence in statements(text):
-        for verb in told.finditer(sentence):
+        for verb in done.finditer(sentence):
             before = sentence[: verb.start()]
             if _UNSAID.search(_clause_before(before)) or _AT_OTHER_TIMES.search(sentence):
                 continue
@@ -433,7 +433,7 @@ def _actions(sentence: str, bare: bool) -> list[Claim]:
     """
     found = []
     for action in ACTIONS:
-        for verb in action.told.finditer(sentence):
+        for verb in action.done.finditer(sentence):
             before, after = sentence[: verb.start()], sentence[verb.end() :]
             by_me = bool(
                 _BY_ME.search(before)

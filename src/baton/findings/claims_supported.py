@@ -169,16 +169,16 @@ def claims_supported(
         return NotRecorded(says="the run is incomplete: record the conversation to its end")
     try:
         at = _At(trace, turn, run)
-        told = dead + [_told(at, claim) for claim in claims]
-        at_fault = {each.claim.sentence for each in told if each.verdict != "untold"}
-        told += [
+        verdicts = dead + [_verdict_of(at, claim) for claim in claims]
+        at_fault = {each.claim.sentence for each in verdicts if each.verdict != "untold"}
+        verdicts += [
             each
             for each in _of_failed_tools(at, answer, failed)
             if each.claim.sentence not in at_fault
         ]
     except TooMuchTextError:
         return NotRecorded(says=TOO_LONG)
-    return _answered(run, told) if told else None
+    return _answered(run, verdicts) if verdicts else None
 
 
 def claims_of_receivers(
@@ -190,20 +190,20 @@ def claims_of_receivers(
     faults = [f for answer in answers if isinstance(answer, list) for f in answer]
     if faults:
         return faults
-    told = [answer for answer in answers if answer is not None]
-    clear = next((answer for answer in told if isinstance(answer, Clear)), None)
-    return clear or next(iter(told), NotRecorded(says="the answer claims nothing that was done"))
+    checked = [answer for answer in answers if answer is not None]
+    clear = next((answer for answer in checked if isinstance(answer, Clear)), None)
+    return clear or next(iter(checked), NotRecorded(says="the answer claims nothing that was done"))
 
 
-def _answered(run: AgentRun, told: list[ClaimVerdict]) -> Answer:
-    faults = [each for each in told if each.verdict in ("contradicted", "unsupported")]
+def _answered(run: AgentRun, verdicts: list[ClaimVerdict]) -> Answer:
+    faults = [each for each in verdicts if each.verdict in ("contradicted", "unsupported")]
     rows = [
         {"claim": each.claim.sentence[:200], "what": each.claim.what, "verdict": each.verdict}
-        for each in told
+        for each in verdicts
     ]
-    sure = [each for each in told if each.verdict != "untold"]
+    sure = [each for each in verdicts if each.verdict != "untold"]
     if not sure:
-        return NotRecorded(says=f"can't tell whether its claim is true: {told[0].why}")
+        return NotRecorded(says=f"can't tell whether its claim is true: {verdicts[0].why}")
     if not faults:
         names = ", ".join(dict.fromkeys(each.claim.what for each in sure))
         return Clear(says=f"calls support what it says: {names}", details={"claims": rows})
@@ -233,7 +233,7 @@ def _answer_of(turn: Turn, run: AgentRun) -> str:
 # ------------------------------------------------------------------------------ one claim
 
 
-def _told(at: _At, claim: Claim) -> ClaimVerdict:
+def _verdict_of(at: _At, claim: Claim) -> ClaimVerdict:
     scope = _scope(at, claim)
     if not scope.calls and at.run.model is None and at.run.usage is None:
         why = "no model is recorded for it: it may be a program, which needs no tools"
@@ -422,12 +422,12 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[C
     for call in failed:
         words = _name_words(call.name)
         for word in words:
-            told = _participle(word)
+            done = _participle(word)
             others = [each for each in words if each != word and len(each) > _SHORT_WORD]
             # "Cancelled" itself is a failure word.
-            if reports_failure(told.sub("", answer)) or any(told.search(text) for text in heard):
+            if reports_failure(done.sub("", answer)) or any(done.search(text) for text in heard):
                 continue
-            for sentence in done_by(answer, told):
+            for sentence in done_by(answer, done):
                 named = any(re.search(rf"\b{each}", sentence, re.IGNORECASE) for each in others)
                 if named or not (word in _LOOSE or word in WEAK):
                     claim = Claim(f"call of {call.name}"[:80], sentence, by_me=False)
@@ -724,8 +724,8 @@ def _texts(contents: Iterable[Any]) -> Iterator[str]:
 
 def _was_told(at: _At, what: str) -> bool:
     """Return whether another text may say that it is done, or that it happens automatically."""
-    told = BY_NAME[what].told
-    return any(told.search(text) for text in at.heard)
+    done = BY_NAME[what].done
+    return any(done.search(text) for text in at.heard)
 
 
 def _speaks_for_another(at: _At) -> bool:

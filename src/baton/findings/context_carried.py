@@ -291,8 +291,8 @@ def _opposite(sent: Sent) -> Iterator[Replaced]:
     for limit, lifted in waived(sent.request.text, sent.prompt, whole=whole):
         yield Replaced(limit, lifted)
     asked = values_of(sent.request.text)
-    told = values_of(sent.prompt)
-    for lost, value in (*turned_bounds(asked, told), *other_basis(asked, told)):
+    sent_values = values_of(sent.prompt)
+    for lost, value in (*turned_bounds(asked, sent_values), *other_basis(asked, sent_values)):
         yield Replaced(lost.clause.strip()[:_QUOTED], value.clause.strip()[:_QUOTED])
 
 

@@ -198,10 +198,10 @@ def _only_in_one(
     """
     own = [v for v in mine if v.kind in kinds]
     others = [v for v in theirs if v.kind in kinds]
-    told = frozenset[str]().union(*(v.fact.keys for v in own))
+    stated = frozenset[str]().union(*(v.fact.keys for v in own))
     known = frozenset[str]().union(*(v.fact.keys for v in others))
     new = (v for v in own if not v.fact.keys & known)
-    gone = [v for v in others if not v.fact.keys & told]
+    gone = [v for v in others if not v.fact.keys & stated]
     yield from ((one, other) for one, other in product(new, gone) if one.kind == other.kind)
 
 

@@ -37,9 +37,9 @@ def is_rounded(value: Value, against: Known) -> bool:
     if any(keys & value.fact.keys for keys in rounded):
         return True
     if value.kind == "time":
-        told = [m for m in moments(value.fact.keys) if m % _QUARTER_HOUR == 0]
+        quarters = [m for m in moments(value.fact.keys) if m % _QUARTER_HOUR == 0]
         times = [m for v in known_values if v.kind == "time" for m in moments(v.fact.keys)]
-        return any(abs(a - b) <= _MINUTES_ROUNDED for a in told for b in times)
+        return any(abs(a - b) <= _MINUTES_ROUNDED for a in quarters for b in times)
     # "80 feet" are roughly 24.5 m.
     return any(is_converted(value, other) for other in against.values)
 
@@ -272,11 +272,11 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
     steps |= {(1 + a) * b for a in shares for b in shares if a != b}
     half = _half_a_digit(value)
     off = (
-        (abs(size * step - told), told) for told in value.sizes for size in sizes for step in steps
+        (abs(old * step - size), size) for size in value.sizes for old in sizes for step in steps
     )
     if gives_roughly(value.clause):
-        return any(apart <= _ROUGHLY * told for apart, told in off)
-    return any(apart <= _ROUNDED_AMOUNT * told and apart <= half for apart, told in off)
+        return any(apart <= _ROUGHLY * size for apart, size in off)
+    return any(apart <= _ROUNDED_AMOUNT * size and apart <= half for apart, size in off)
 
 
 def _half_a_digit(value: Value) -> float:

@@ -201,11 +201,11 @@ def same_dispatches(trace: Trace, turn: Turn, least: int) -> Iterator[tuple[list
         for row in _rows(marks[sender], sent):
             # A transfer often has no message. That several transfers have none does not prove a
             # repetition.
-            if len(row) < least or (not telling_words(row[0].prompt) and _told(trace, row)):
+            if len(row) < least or (not telling_words(row[0].prompt) and _have_prompts(trace, row)):
                 continue
             stale = list(_stale(trace, row))
             if False not in stale:
-                yield row, _told(trace, row) and None not in stale
+                yield row, _have_prompts(trace, row) and None not in stale
 
 
 def same_calls(
@@ -255,7 +255,7 @@ def _rows(marks: _Marks, sent: Sequence[Dispatch]) -> Iterator[list[Dispatch]]:
     yield row
 
 
-def _told(trace: Trace, row: Sequence[Dispatch]) -> bool:
+def _have_prompts(trace: Trace, row: Sequence[Dispatch]) -> bool:
     return all(known(trace, dispatch, "prompt") for dispatch in row)
 
 

@@ -61,8 +61,8 @@ def known_from(result: str, values: list[Value], others: list[str]) -> Known:
     texts = [result, *others]
     reading = read(*texts)
     charge_reading(texts, times=4)  # as a whole, and split into clauses for their values
-    told = [value for text in others for value in values_of(text)]
-    return Known(result, reading, values, told, _words_of(reading), texts)
+    other_values = [value for text in others for value in values_of(text)]
+    return Known(result, reading, values, other_values, _words_of(reading), texts)
 
 
 def _words_of(reading: Reading) -> frozenset[str]:

@@ -150,7 +150,7 @@ def exclusion_lost(sentence: str, sent: Sent) -> bool:
         or _excludes_other(lost, sent)
     ):
         return False
-    own = [f for f in sent.told.facts if f.kind == "word" and not sent.asked.holds(f)]
+    own = [f for f in sent.in_prompt.facts if f.kind == "word" and not sent.asked.holds(f)]
     return any(_names_in(each) for each in lost) or len(own) <= _OWN_WORDS
 
 

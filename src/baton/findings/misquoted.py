@@ -76,15 +76,17 @@ def _in_list(
     The answer has as many values of this shape as the result, and all others are the same.
     """
     listed = {v.fact.text.casefold() for v in values if shape_of(v) == shape}
-    told = {v.fact.text.casefold() for v in mine if shape_of(v) == shape}
+    repeated = {v.fact.text.casefold() for v in mine if shape_of(v) == shape}
     fewest = _ITEMS if value.kind == "identifier" else _NUMBERS
-    if len(listed) != len(told) or len(told) < fewest or len(told & listed) != len(told) - 1:
+    if len(listed) != len(repeated) or len(repeated) < fewest:
+        return None
+    if len(repeated & listed) != len(repeated) - 1:
         return None
     if value.kind != "identifier" and len(value.digits) < _DIGITS:
         return None
     if not _is_enumerated([v.fact.text for v in mine if shape_of(v) == shape], answer):
         return None
-    (other,) = (v for v in alike if v.fact.text.casefold() not in told)
+    (other,) = (v for v in alike if v.fact.text.casefold() not in repeated)
     differ = sum(a != b for a, b in zip(value.digits, other.digits, strict=True))
     return other if differ == 1 or is_transposed(value.digits, other.digits) else None
 

@@ -324,8 +324,8 @@ def _was_so(fact: Fact, sentence: str) -> bool:
 def _has_its_unit(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
     """Return whether a prompt carries another number of the request with the unit of this one."""
     units = {unit_text(v) for v in sentence.values if v.fact.keys == fact.keys} - {""}
-    told = values_of(sent.prompt)
-    return any(unit_text(value) in units and sent.asked.holds(value.fact) for value in told)
+    sent_values = values_of(sent.prompt)
+    return any(unit_text(value) in units and sent.asked.holds(value.fact) for value in sent_values)
 
 
 def _own_clause(fact: Fact, sentence: _Sentence) -> tuple[str, Reading] | None:

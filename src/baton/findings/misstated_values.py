@@ -52,22 +52,22 @@ _NEW_WORDS_OF_LABEL = 2
 _ROUGHLY = 0.15
 
 
-def misstated(value: Value, told: CallerText, against: Known) -> Value | None:
+def misstated(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Return the value of a result that a value of a caller should equal, but does not.
 
     In calls, only what looks like a slip counts: their other values are the caller's own.
     """
-    if told.is_call:
-        return _slip_or_same_words(value, told, against)
+    if stated.is_call:
+        return _slip_or_same_words(value, stated, against)
     return (
-        _in_same_frame(value, told, against)
-        or _slip_or_same_words(value, told, against)
-        or _only_moment(value, told, against)
-        or _labelled_slip(value, told, against)
+        _in_same_frame(value, stated, against)
+        or _slip_or_same_words(value, stated, against)
+        or _only_moment(value, stated, against)
+        or _labelled_slip(value, stated, against)
     )
 
 
-def _in_same_frame(value: Value, told: CallerText, against: Known) -> Value | None:
+def _in_same_frame(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Return the only value of a result that stands between the same words."""
     alike = [
         v
@@ -87,14 +87,14 @@ def _in_same_frame(value: Value, told: CallerText, against: Known) -> Value | No
         return other
     if gives_roughly(value.clause) and are_near(value.sizes, other.sizes, _ROUGHLY):
         return None
-    return None if follows(value, told.values, against) else other
+    return None if follows(value, stated.values, against) else other
 
 
-def _slip_or_same_words(value: Value, told: CallerText, against: Known) -> Value | None:
+def _slip_or_same_words(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Return a missing value that differs like a slip, or is in a clause with the same words."""
     clause, result = value.clause, against.result
-    alike = _comparable(value, told.missing, against)
-    if not alike or follows(value, told.values, against):
+    alike = _comparable(value, stated.missing, against)
+    if not alike or follows(value, stated.values, against):
         return None
     new = len(value.words - against.words)
     slips = [v for v in alike if _is_telling_slip(value, v, against)]
@@ -117,7 +117,7 @@ def _slip_or_same_words(value: Value, told: CallerText, against: Known) -> Value
         slips += [v for v in alike if _is_labelled_alike(value, v, against)]
     if slips and new <= _NEW_WORDS_OF_SLIP:
         return slips[0]
-    if told.is_call or new > _NEW_WORDS or supposes(clause):
+    if stated.is_call or new > _NEW_WORDS or supposes(clause):
         return None
     if gives_roughly(clause) and any(are_near(value.sizes, v.sizes, _ROUGHLY) for v in alike):
         return None
@@ -222,17 +222,17 @@ _NEW_WORDS_OF_MOMENT = 1
 _HALF_HOUR = 30
 
 
-def _only_moment(value: Value, told: CallerText, against: Known) -> Value | None:
+def _only_moment(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Return the only time or date of a result, if an answer has one other, similar one instead.
 
     4:50 pm for 16:30, 27 January for 27 February: half of it is the same, and it occurs nowhere.
     """
     if value.kind not in ("time", "date"):
         return None
-    other = next((v for v in told.missing if v.kind == value.kind), None)
+    other = next((v for v in stated.missing if v.kind == value.kind), None)
     if other is None or _moments_in(against.values, value) != 1:
         return None
-    if _moments_in(told.values, value) != 1:
+    if _moments_in(stated.values, value) != 1:
         return None
     is_round = value.kind == "time" and all(m % _HALF_HOUR == 0 for m in moments(value.fact.keys))
     if len(value.words - against.words) > (0 if is_round else _NEW_WORDS_OF_MOMENT):
@@ -248,7 +248,7 @@ def _only_moment(value: Value, told: CallerText, against: Known) -> Value | None
         return None
     if speaks_of_another_moment(clause) or zone_of(other) != zone_of(value):
         return None
-    return None if follows(value, told.values, against) else other
+    return None if follows(value, stated.values, against) else other
 
 
 def _moments_in(values: list[Value], value: Value) -> int:
@@ -264,7 +264,7 @@ _ELSEWHERE = regex(
 )
 
 
-def _labelled_slip(value: Value, told: CallerText, against: Known) -> Value | None:
+def _labelled_slip(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Return the value of a result that differs like a slip, next to the same word.
 
     "A deposit of 30 %" for "deposit 20 %", "p is 0.08" for "p = 0.008", and 278.14 EUR for 287.14
@@ -282,10 +282,10 @@ def _labelled_slip(value: Value, told: CallerText, against: Known) -> Value | No
     words = (fact for fact in read(before).facts if fact.kind == "word")
     if _ELSEWHERE.match(before) and any(not fact.keys & against.words for fact in words):
         return None
-    for other in told.missing:
+    for other in stated.missing:
         if other.kind != value.kind or not _is_labelled_slip(value, other, new, against):
             continue
-        if not follows(value, told.values, against) and not is_sum(value, against):
+        if not follows(value, stated.values, against) and not is_sum(value, against):
             return other
     return None
 
@@ -318,7 +318,7 @@ def _is_labelled_slip(value: Value, other: Value, new: int, against: Known) -> b
 _SWAPPED = 3
 
 
-def with_swapped_digits(value: Value, told: CallerText, against: Known) -> Value | None:
+def with_swapped_digits(value: Value, stated: CallerText, against: Known) -> Value | None:
     """Find a value of the result whose digits, three or more, are in another order: 73,180.
 
     This hardly ever happens by chance, so the words around it do not matter.
@@ -326,13 +326,13 @@ def with_swapped_digits(value: Value, told: CallerText, against: Known) -> Value
     if against.said.holds(value.fact) or value.kind == "date":
         return None
     if value.kind == "time":
-        return _with_swapped_minutes(value, told.missing)
+        return _with_swapped_minutes(value, stated.missing)
     if is_worked_out(value.clause, against.result):
         return None
     is_year = any(1900 <= number <= 2100 for number in value.numbers)
     if is_year or len(set(value.digits.strip("0"))) < _SWAPPED:
         return None
-    for other in told.missing:
+    for other in stated.missing:
         if other.kind != value.kind and "number" not in (other.kind, value.kind):
             continue
         # "Some 175 EUR cheaper" has the digits of 7.15 EUR by chance.
@@ -343,10 +343,10 @@ def with_swapped_digits(value: Value, told: CallerText, against: Known) -> Value
             continue
         if sorted(value.digits) == sorted(other.digits):
             # "Framed 102 cm" in a prompt after "at most 120 days".
-            if told.is_prompt and len(value.digits) < _MANY_DIGITS:
+            if stated.is_prompt and len(value.digits) < _MANY_DIGITS:
                 if not value.words & other.words:
                     continue
-            if is_sum(value, against) or is_at_rate(value, told.values, against):
+            if is_sum(value, against) or is_at_rate(value, stated.values, against):
                 return None
             return other
     return None

@@ -99,7 +99,7 @@ def is_only_gap(missing: list[tuple[Fact, str]], sent: Sent) -> bool:
 def _adds_values(sent: Sent) -> bool:
     """Return whether a prompt has numbers or names of its own."""
     # "A toddler" can be passed on as "1 toddler".
-    own = (f for f in sent.told.facts if f.kind in HARD and f.keys != number_keys("1"))
+    own = (f for f in sent.in_prompt.facts if f.kind in HARD and f.keys != number_keys("1"))
     return any(not sent.asked.holds(fact) for fact in own)
 
 
@@ -215,9 +215,9 @@ def _is_of_work(clause: str) -> bool:
 
 def _is_covered(clause: str, sent: Sent) -> bool:
     """Return whether a prompt carries something of a clause."""
-    told = [fact for fact in read(clause).facts if fact.kind in HARD or fact.kind == "word"]
-    covered = sum(sent.given.holds(fact) for fact in told)
-    return covered >= _COVERED * len(told) or is_courtesy(clause)
+    facts = [fact for fact in read(clause).facts if fact.kind in HARD or fact.kind == "word"]
+    covered = sum(sent.given.holds(fact) for fact in facts)
+    return covered >= _COVERED * len(facts) or is_courtesy(clause)
 
 
 # Things that a name or a number identifies.
@@ -251,7 +251,9 @@ def only_name_referred_to(sent: Sent) -> list[tuple[Fact, str]]:
     marked = re.findall(r"\[[^\]\n]{0,80}\]", sent.request.text)
     facts = [f for f in sent.asked.facts if not any(f.text in each for each in marked)]
     names = [f for f in facts if f.kind in ("identifier", "path") and "@" not in f.text]
-    if len(names) != 1 or any(f.kind in HARD and not sent.asked.holds(f) for f in sent.told.facts):
+    if len(names) != 1 or any(
+        f.kind in HARD and not sent.asked.holds(f) for f in sent.in_prompt.facts
+    ):
         return []
     (name,) = names
     if sent.comes_up(name) or is_spelled_in(name.text, sent.prompt):
@@ -298,7 +300,7 @@ def only_words_missing(sent: Sent) -> list[str]:
         return []
     if sum(fact.kind in HARD for fact in sent.asked.facts) < _SAID_BESIDE:
         return []
-    added = [fact for fact in sent.told.facts if not sent.asked.holds(fact)]
+    added = [fact for fact in sent.in_prompt.facts if not sent.asked.holds(fact)]
     own = [f for f in added if f.kind == "word" and f.text.casefold() not in _GIVES_TASK]
     if len(own) > _OWN_WORD or any(fact.kind in HARD for fact in added):
         return []

@@ -248,9 +248,9 @@ _NEGATED_VERB = regex(
 )
 
 
-def turned_bounds(asked: Iterable[Value], told: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
+def turned_bounds(asked: Iterable[Value], sent: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
     """Yield values that limit to one side in a request and to the other side in a prompt."""
-    sides = [(value, side) for value in told if (side := _side(value)) is not None]
+    sides = [(value, side) for value in sent if (side := _side(value)) is not None]
     if not sides:
         return
     for old in asked:
@@ -299,12 +299,12 @@ def _basis(value: Value) -> int | None:
     return None
 
 
-def other_basis(asked: Iterable[Value], told: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
+def other_basis(asked: Iterable[Value], sent: Iterable[Value]) -> Iterator[tuple[Value, Value]]:
     """Yield the same amounts of money that are for something else: per person, and in total."""
     for old in asked:
         basis = _basis(old) if old.kind in _MONEY else None
         if basis is None:
             continue
-        same = [v for v in told if v.kind == old.kind and v.fact.keys & old.fact.keys]
+        same = [v for v in sent if v.kind == old.kind and v.fact.keys & old.fact.keys]
         if len(same) == 1 and _basis(same[0]) not in (None, basis):
             yield old, same[0]

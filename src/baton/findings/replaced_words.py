@@ -62,13 +62,13 @@ _LEAST_WORDS = 2
 
 def repeats(request: str, prompt: str) -> bool:
     """Return whether a prompt repeats nearly all numbers and names, or words, of a request."""
-    told = read(prompt)
+    sent = read(prompt)
     facts = [fact for fact in read(request).facts if fact.text.casefold() not in _WEEKDAYS]
     hard = [fact for fact in facts if fact.kind in HARD]
     return any(
         repeated >= max(least, _REPEATED * len(every))
         for every, least in ((hard, _LEAST_REPEATED), (facts, _LEAST_WORDS))
-        for repeated in (sum(told.holds(fact) for fact in every),)
+        for repeated in (sum(sent.holds(fact) for fact in every),)
     )
 
 

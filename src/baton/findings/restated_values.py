@@ -44,10 +44,10 @@ def may_be_said_otherwise(fact: Fact, sent: Sent) -> bool:
     """
     # "12 March 2026" for 12.3.26, which can also be a version, and "the 3rd of March" for 3/3.
     if _MAY_BE_A_DATE.fullmatch(fact.text) is not None:
-        if any(key.startswith("d:") for key in sent.told.keys):
+        if any(key.startswith("d:") for key in sent.in_prompt.keys):
             return True
     mine = _dimensions(fact)
-    for each in sent.told.facts:
+    for each in sent.in_prompt.facts:
         if not _is_new(each, sent.asked, sent.request.text):
             continue
         # `python:3.11` is not a notation of 3.12.
@@ -115,12 +115,14 @@ def _is_factor(fact: Fact, sent: Sent) -> bool:
     """Return whether a prompt has a new kind of quantity that may be made of a fact: m³ of feet."""
     mine = _dimensions(fact)
     asked = {dimension for each in sent.asked.facts for dimension in _dimensions(each)}
-    told = {dimension for each in sent.told.facts for dimension in _dimensions(each)}
-    if any(mine & _MADE_OF.get(dimension, set()) for dimension in told - asked):
+    sent_dimensions = {
+        dimension for each in sent.in_prompt.facts for dimension in _dimensions(each)
+    }
+    if any(mine & _MADE_OF.get(dimension, set()) for dimension in sent_dimensions - asked):
         return True
     # 35 minutes before 13:20, or "from 13:00 to 15:30" as 150 minutes.
     moments, spans = {"t", "d"}, {"duration", "months"}
-    kinds = {kind for each in sent.told.without(sent.asked) for kind in _dimensions(each)}
+    kinds = {kind for each in sent.in_prompt.without(sent.asked) for kind in _dimensions(each)}
     return bool((mine & spans and kinds & moments) or (mine & moments and kinds & spans))
 
 
@@ -143,7 +145,7 @@ def has_value_derived_from(fact: Fact, sent: Sent) -> bool:
     values = fact.numbers
     if not values:
         return False
-    numbers = [each for each in sent.told.facts if each.kind == "number"]
+    numbers = [each for each in sent.in_prompt.facts if each.kind == "number"]
     new = {n for each in numbers if not sent.asked.holds(each) for n in each.numbers}
     known = {n for each in sent.asked.facts if each.kind == "number" for n in each.numbers}
     # Three quarters of a year are nine months: a share can be passed on as the resulting amount.
@@ -204,10 +206,10 @@ _PARTS = 6
 
 def _is_split(values: Set[float], sent: Sent) -> bool:
     """Return whether numbers in a row of a prompt add up: 4 tickets are 1 + 1 + 2 places."""
-    told = _counts_in(sent.prompt)
-    for start in range(len(told)):
-        total = told[start]
-        for number in told[start + 1 : start + _PARTS]:
+    counts = _counts_in(sent.prompt)
+    for start in range(len(counts)):
+        total = counts[start]
+        for number in counts[start + 1 : start + _PARTS]:
             total += number
             if total in values:
                 return True
@@ -239,7 +241,9 @@ def _years(numbers: Set[float]) -> Set[float]:
 def _has_length_of_stay(fact: Fact, sent: Sent) -> bool:
     """Return whether a date follows from a length of stay: 16 May from "4 nights from 12 May"."""
     ends = {int(key.rpartition("-")[2]) for key in fact.keys if key.count("-") == 1}
-    nights = {n for each in sent.told.facts if not sent.asked.holds(each) for n in each.numbers}
+    nights = {
+        n for each in sent.in_prompt.facts if not sent.asked.holds(each) for n in each.numbers
+    }
     days = [float(part) for part in re.findall(r"(?<![\d.,])\d{1,2}(?![\d.,]*\d)", sent.prompt)]
     stays = [end - day for end in ends for day in days if end > day]
     return any(stay in nights or stay + 1 in nights for stay in stays)

@@ -73,9 +73,9 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     given_out = _given_out(trace, trip, turn)
     found = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
     faults = [each for each in found if each.kind not in _IN_DOUBT]
-    told = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
-    if told:
-        return told
+    sure = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
+    if sure:
+        return sure
     if faults:
         return NotRecorded(
             says=f"{faults[0].says}, but the result of another call of the caller was not "
@@ -106,9 +106,9 @@ def _other_weekday(result: str, said: list[str], texts: list[str]) -> tuple[str,
 
     "Thursday at 9:30" for "Tuesday 9:30". The caller may have worked it out: "a day earlier".
     """
-    told, mine = weekdays_of(result), weekdays_of("\n".join(texts))
-    lost = [day for number, day in told.items() if number not in mine]
-    new = mine.keys() - told.keys()
+    theirs, mine = weekdays_of(result), weekdays_of("\n".join(texts))
+    lost = [day for number, day in theirs.items() if number not in mine]
+    new = mine.keys() - theirs.keys()
     if lost and new:
         new -= weekdays_of("\n".join(said)).keys()
     return (lost[0], mine[min(new)]) if lost and new else None
@@ -136,12 +136,12 @@ def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Findin
         return []
     charge_work(1 + len(against.others) * len(mine) // 4)
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
-    told = CallerText(piece.text, mine, missing, not given.is_message, given.is_prompt)
+    stated = CallerText(piece.text, mine, missing, not given.is_message, given.is_prompt)
     sets_own = changes_something(_called(piece.text, call))
     found = [
-        _finding(dispatch, piece, _unless_converted(fault, told, against))
+        _finding(dispatch, piece, _unless_converted(fault, stated, against))
         for value in mine
-        if (fault := _fault_of(value, told, against, sets_own=sets_own)) is not None
+        if (fault := _fault_of(value, stated, against, sets_own=sets_own)) is not None
     ]
     if call is None or found:
         return found
@@ -227,38 +227,38 @@ class _Fault(NamedTuple):
     """The value that the caller states."""
 
 
-def _fault_of(value: Value, told: CallerText, against: Known, *, sets_own: bool) -> _Fault | None:
+def _fault_of(value: Value, stated: CallerText, against: Known, *, sets_own: bool) -> _Fault | None:
     """Return how a value is against the result, if it is.
 
     ``sets_own``: `set_rent(1845)` sets the caller's own value. It does not report the median of
     1,855.
     """
-    limit = broken_limit(value, against, told.text) or changed_in_spite(value, against)
+    limit = broken_limit(value, against, stated.text) or changed_in_spite(value, against)
     if limit is not None:
         return _Fault("limit_broken", limit, value)
     if is_set_apart(value) or is_calculated(value):
         return None
-    meant = misquoted(value, told.text, told.values, against.values, against.is_known)
-    if meant is not None and not told.is_call and not follows(value, told.values, against):
+    meant = misquoted(value, stated.text, stated.values, against.values, against.is_known)
+    if meant is not None and not stated.is_call and not follows(value, stated.values, against):
         return _Fault("contradicted", meant, value)
-    meant = with_swapped_digits(value, told, against)
+    meant = with_swapped_digits(value, stated, against)
     if meant is not None and not keeps_to(value, meant):
         return _Fault("contradicted", meant, value)
     if reports_change(value.clause, against.result):
         return None
     meant = in_other_unit(value, against)
-    if meant is not None and not told.is_call and not is_price_of_known(value, against):
+    if meant is not None and not stated.is_call and not is_price_of_known(value, against):
         return _Fault("contradicted", meant, value)
     if sets_own or against.said.holds(value.fact) or is_rounded(value, against):
         return None
     if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
         return None
-    meant = misstated(value, told, against)
+    meant = misstated(value, stated, against)
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
     if in_other_script(value.sentence):
         return _Fault(_UNREAD, meant, value)
-    return _Fault(_CHOSEN if told.is_prompt else "contradicted", meant, value)
+    return _Fault(_CHOSEN if stated.is_prompt else "contradicted", meant, value)
 
 
 # No faults: the caller may have converted the value, may want another one from the next agent
@@ -271,12 +271,12 @@ _IN_DOUBT = {
 }
 
 
-def _unless_converted(fault: _Fault, told: CallerText, against: Known) -> _Fault:
+def _unless_converted(fault: _Fault, stated: CallerText, against: Known) -> _Fault:
     """Return a fault, marked if the value may be the result's in another zone, currency or unit."""
     if fault.kind != "contradicted":
         return fault
-    texts = [told.text, *against.texts]
-    if may_be_converted(fault.meant, fault.value, told.values, against.values, texts):
+    texts = [stated.text, *against.texts]
+    if may_be_converted(fault.meant, fault.value, stated.values, against.values, texts):
         return fault._replace(kind=_CONVERTED)
     return fault
 

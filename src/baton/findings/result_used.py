@@ -316,11 +316,11 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
     hidden = case.share < limits.ignored_below or _is_empty(trace, turn, case, result)
     if not (away or hidden):
         if _shows_by_chance(turn, case):
-            return NotRecorded(says=f"{_told(case)}, which may be chance")
-        return Clear(says=f"the result was used: {_told(case)}", details=details)
+            return NotRecorded(says=f"{_counted(case)}, which may be chance")
+        return Clear(says=f"the result was used: {_counted(case)}", details=details)
     if case.own:
         return NotRecorded(
-            says=f"{_told(case)}, but {len(case.own)} of them also came from the caller's own "
+            says=f"{_counted(case)}, but {len(case.own)} of them also came from the caller's own "
             "calls: can't tell which it used"
         )
     # A report on a failed payment is more than a failure, and "that can fail" does not pass it on.
@@ -330,11 +330,11 @@ def _judged(trace: Trace, turn: Turn, case: _Case, result: str, limits: Limits) 
             return Clear(says="the failure or refusal was passed on", details=details)
     doubt = _unrecorded(trace, turn, case) if away else _doubt(trace, turn, case, result)
     if doubt is not None:
-        return NotRecorded(says=f"{_told(case)}, but {doubt}")
+        return NotRecorded(says=f"{_counted(case)}, but {doubt}")
     return [
         Finding(
             kind="ignored",
-            says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_told(case)}",
+            says=f"the result of `{case.trip.dispatch.to_agent}` was not used: {_counted(case)}",
             share=case.share,
             evidence=_evidence(case, result),
             details=details,
@@ -371,7 +371,7 @@ def _regenerated(trace: Trace, case: _Case, result: str, *, whole: bool = False)
     return Finding(
         kind="regenerated",
         says=f"`{dispatch.from_agent}` did the work of `{dispatch.to_agent}` again: "
-        f"{len(calls.repeated)} of {calls.all} tool calls; {_told(case)}",
+        f"{len(calls.repeated)} of {calls.all} tool calls; {_counted(case)}",
         share=case.share,
         evidence=[Evidence(ids=[dispatch.id, *calls.repeated], quote=result[:120])],
         details=_details(case),
@@ -664,7 +664,7 @@ def _nothing_back(trace: Trace, dispatch: Dispatch) -> str:
     return f"control moved on by a {dispatch.kind}; no result came back"
 
 
-def _told(case: _Case) -> str:
+def _counted(case: _Case) -> str:
     return f"{len(case.found)} of {len(case.facts)} facts of it came up again"
 
 

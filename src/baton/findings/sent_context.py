@@ -46,7 +46,7 @@ class Sent:
         self.prompt = prompt_of(dispatch)
         self.asked = read(request.text)
         """The request, as read."""
-        self.told = read(self.prompt)
+        self.in_prompt = read(self.prompt)
         """The prompt, as read."""
         self.given = given
         """All that the receiver got, as read."""
@@ -57,7 +57,7 @@ class Sent:
             other.id != dispatch.id and other.from_run == dispatch.from_run for other in sent_by
         )
         """Whether the caller sends nothing else."""
-        self.retold = _is_retold(self.asked, self.told, given)
+        self.retold = _is_retold(self.asked, self.in_prompt, given)
         """Whether the prompt repeats most of the request, and says little else."""
         hard = [fact for fact in self.asked.facts if fact.kind in HARD]
         complete = all(_went_along(fact, given) for fact in hard)
@@ -129,12 +129,12 @@ class Sent:
     def in_one_language(self) -> bool:
         """Whether the prompt is in the language of the request."""
         language = self.asked.language
-        return language is not None and self.told.language in (None, language)
+        return language is not None and self.in_prompt.language in (None, language)
 
     @property
     def has_own_words(self) -> bool:
         """Whether the prompt has words that are not in the request."""
-        return any(f.kind == "word" and not self.asked.holds(f) for f in self.told.facts)
+        return any(f.kind == "word" and not self.asked.holds(f) for f in self.in_prompt.facts)
 
     def concerns(self, words: list[Fact]) -> bool:
         """Return whether the prompt is about a sentence, judging by the words they share.

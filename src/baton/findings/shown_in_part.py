@@ -95,8 +95,8 @@ def shows_in_part(
         return True
     values = sorted({value for fact in facts for value in fact.numbers})[:60]
     # `noon` is not a fact, and can mean 13:00.
-    told = {float(key[2:]) for key in read(*words).keys - had.keys if key.startswith("n:")}
-    told.discard(1.0)
+    numbers = {float(key[2:]) for key in read(*words).keys - had.keys if key.startswith("n:")}
+    numbers.discard(1.0)
     # "Only 36 EUR more" for 153 and 189 EUR; "before seven" for 06:55.
     # Rounded, as 18.47 - 18.42 is 0.04999... in binary.
     made = {round(abs(a - b), 6) for i, a in enumerate(values) for b in values[i + 1 :]}
@@ -105,7 +105,7 @@ def shows_in_part(
     hours = {float(h) for f in facts for k in f.keys if k[:2] == "t:" for h in _near_hours(k)}
     # "Only 13 % miss the cache" for a hit rate of 87 %.
     made |= {round(100 - value, 6) for value in values if 0 < value < 100}
-    if told & (made | hours | _whole_hours(facts)):
+    if numbers & (made | hours | _whole_hours(facts)):
         return True
     # "About 1,000 a month" for 11,900 a year.
     if not _PER.search(said):
@@ -116,7 +116,7 @@ def shows_in_part(
     near = sorted(each)
     return any(
         abs(near[place] - number) <= _OF_PERIOD * number
-        for number in told
+        for number in numbers
         for place in (bisect_left(near, number * (1 - _OF_PERIOD)),)
         if place < len(near)
     )

@@ -95,17 +95,17 @@ class _Substituted(NamedTuple):
 
 def _substituted(
     asked: Sequence[Value],
-    told: Sequence[Value],
+    sent: Sequence[Value],
     given: Set[str],
     known: Callable[[], Set[str]],
 ) -> _Substituted | None:
     """Return the only value of its kind that a prompt replaces, if it carries the others.
 
-    ``asked`` are the values of the request, ``told`` those of the prompt, ``given`` the keys of all
+    ``asked`` are the values of the request, ``sent`` those of the prompt, ``given`` the keys of all
     that the receiver got. ``known`` returns the keys of other texts that the caller had.
     """
-    gone = _distinct(v for v in asked if not any(_is_same(v, each) for each in told))
-    new = _distinct(v for v in told if not any(_is_same(v, each) for each in asked))
+    gone = _distinct(v for v in asked if not any(_is_same(v, each) for each in sent))
+    new = _distinct(v for v in sent if not any(_is_same(v, each) for each in asked))
     kept = len(_distinct(asked)) - len(gone)
     if kept < _SAME_WITH_WORDS or kept < _CARRIED * len(_distinct(asked)):
         return None
@@ -124,7 +124,7 @@ def _substituted(
             continue
         # "Due 21 days after 9 June": such a date or time can be worked out. And texts have many
         # durations: "a list of what to do in the next 10 minutes".
-        if lost.kind in ("date", "time") and any(v.kind == "duration" for v in (*asked, *told)):
+        if lost.kind in ("date", "time") and any(v.kind == "duration" for v in (*asked, *sent)):
             continue
         # 14:00 UTC is 15:00 CET.
         if lost.kind in ("date", "time") and is_shifted(lost, value, value.clause):

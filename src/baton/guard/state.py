@@ -96,7 +96,7 @@ class Dispatched(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The figures that a tree must be below for a decision to be still valid.
 
-    ``told`` are figures that must have been reported.
+    ``reported`` are figures that must have been reported.
     """
 
     dispatches: float | None = None
@@ -106,11 +106,11 @@ class Below(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tokens: float | None = None
     cost_usd: float | None = None
     seconds: float | None = None
-    told: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ()
+    reported: tuple[Literal["tokens", "cost_usd", "seconds"], ...] = ()
 
     def holds(self, seen: Seen) -> bool:
         """Tell whether a tree is below all figures; unreported ones count as 0."""
-        if any(getattr(seen, name) is None for name in self.told):
+        if any(getattr(seen, name) is None for name in self.reported):
             return False
         most = ((getattr(self, name), getattr(seen, name)) for name in _LIMITS.values())
         return all(limit is None or (had or 0) < limit for limit, had in most)
@@ -471,7 +471,7 @@ def _still(policy: Policy, seen: Seen) -> Below:
             if most is not None and (getattr(seen, field) or 0) < most:
                 nearest[field] = min(most, nearest.get(field, most))
     limits = tuple(name for name in _TOLD if name in nearest) if seen is _NOTHING else ()
-    return Below(**nearest, told=limits)
+    return Below(**nearest, reported=limits)
 
 
 def _needs_figures(policy: Policy, event: Event) -> bool:

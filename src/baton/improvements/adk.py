@@ -226,13 +226,13 @@ class _Examples:
         found: dict[str, tuple[CaseResult, Any]] = {}
         for name in dict.fromkeys(self._sets[id_] for id_ in ids):
             batch = [id_ for id_ in ids if self._sets[id_] == name]
-            told = await self._sampler.sample_and_score(
+            sampled = await self._sampler.sample_and_score(
                 agent, example_set=name, batch=batch, capture_full_eval_data=True
             )
-            every = getattr(told, "data", None) or {}
+            every = getattr(sampled, "data", None) or {}
             for id_ in batch:
                 data = every.get(id_)
-                found[id_] = _result(id_, told.scores.get(id_), data), data
+                found[id_] = _result(id_, sampled.scores.get(id_), data), data
         return found
 
 
@@ -248,7 +248,7 @@ def _result(id_: str, score: float | None, data: Any) -> CaseResult:
     if not isfinite(score) or not 0 <= score <= 1:
         raise InputError(f"the sampler gave `{id_}` the score {score:g}: scores are from 0 to 1")
     status: Status = "passed" if score >= 1 else "failed"
-    told = clip(_as_text(data), _TOLD, " ").text if data else ""
+    shown = clip(_as_text(data), _TOLD, " ").text if data else ""
     own = Score(
         evaluator=_SCORE,
         type=_SCORE,
@@ -257,7 +257,7 @@ def _result(id_: str, score: float | None, data: Any) -> CaseResult:
         subject=[],
         status=status,
         value=float(score),
-        reason=f"score {score:g}. {told}".strip(),
+        reason=f"score {score:g}. {shown}".strip(),
     )
     return CaseResult(case_id=id_, status=status, scores=[own])
 

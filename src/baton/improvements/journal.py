@@ -34,7 +34,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
         texts: the hash of all texts that were changed (:func:`hash_of`).
         row: the short form of the result.
         error: the reason if it failed to run.
-        told: what proposers see of it, by component; empty for cases that they never see.
+        described: what proposers see of it, by component; empty for cases that they never see.
         blamed: the agents that are proven to have made it fail.
         last: the agent that worked last; for plays without a dispatch, as their row names no agent.
         cost_usd: of agents and judges, as far as prices are known.
@@ -43,7 +43,7 @@ class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
     texts: str
     row: IndexRow
     error: str | None = None
-    told: dict[str, str] = msgspec.field(default_factory=dict)
+    described: dict[str, str] = msgspec.field(default_factory=dict)
     blamed: list[str] = msgspec.field(default_factory=list)
     last: str | None = None
     cost_usd: float | None = None

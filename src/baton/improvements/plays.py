@@ -14,7 +14,7 @@ from baton.store import row_of
 
 from .choice import Pointed
 from .journal import Journal, Play, hash_of
-from .reflect import told
+from .reflect import described
 from .result import Split, Strategy
 
 CANDIDATES = 40
@@ -271,7 +271,7 @@ class Plays:
             texts=name,
             row=row_of(result),
             error=_why(result),
-            told={each: told(self.cases[id_], result, each) for each in shown},
+            described={each: described(self.cases[id_], result, each) for each in shown},
             blamed=self._blame(result) if result.status == "failed" else [],
             last=_last(result),
             cost_usd=sum(known) if known else None,

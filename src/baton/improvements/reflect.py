@@ -67,7 +67,7 @@ class Material(NamedTuple):
     Args:
         text: the text to improve.
         new: the text that was just written.
-        moments: descriptions of plays, by :func:`told`.
+        moments: descriptions of plays, by :func:`described`.
         history: the texts that were tried, with their scores.
         notes: the answer to an earlier question.
     """
@@ -149,7 +149,7 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
             yield f"Text {number}, score {score:.2f}", text
 
 
-def told(case: Case, result: CaseResult, component: str) -> str:
+def described(case: Case, result: CaseResult, component: str) -> str:
     """Describe a play for a component, with its findings.
 
     The description is empty if the component had no part in the play.

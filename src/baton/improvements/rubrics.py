@@ -356,7 +356,7 @@ class RubricSearch:
         return Scored(
             scores,
             [{str(AGREES): score} for score in scores],
-            [self._told(number, id_) for id_ in cases],
+            [self._described(number, id_) for id_ in cases],
         )
 
     def propose(self, parent: str, moments: Sequence[str]) -> str:
@@ -570,7 +570,7 @@ class RubricSearch:
             return None
         return report.judges[0].quality if report.judges else None
 
-    def _told(self, number: int, id_: str) -> str:
+    def _described(self, number: int, id_: str) -> str:
         thing, labelled = self._verdicts.get((number, id_)), self._things[id_]
         opinion = labelled.opinion
         said = opinion.label if opinion.label is not None else f"{opinion.score:g}"

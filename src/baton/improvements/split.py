@@ -358,15 +358,15 @@ class Leaks:
     """
 
     def __init__(self, held_out: Iterable[str], known: Iterable[str]) -> None:
-        told: set[tuple[str, ...]] = set()
+        allowed: set[tuple[str, ...]] = set()
         seen: set[str] = set()
         for text in known:
-            told |= _runs(text, _WHOLE)
+            allowed |= _runs(text, _WHOLE)
             seen |= _telling(text)
         self._runs: set[tuple[str, ...]] = set()
         self._telling: set[str] = set()
         for text in held_out:
-            self._runs |= _runs(text) - told
+            self._runs |= _runs(text) - allowed
             self._telling |= _telling(text) - seen
 
     def found(self, candidate: str) -> list[str]:

@@ -233,7 +233,7 @@ class Scored(NamedTuple):
 
     scores: list[float]
     axes: list[dict[str, float]]
-    told: list[str]
+    descriptions: list[str]
 
 
 class Search(Protocol):
@@ -278,7 +278,7 @@ def search(
             return EvaluationBatch(
                 outputs=[None] * len(batch),
                 scores=scored.scores,
-                trajectories=scored.told if capture_traces else None,
+                trajectories=scored.descriptions if capture_traces else None,
                 objective_scores=scored.axes,
             )
 

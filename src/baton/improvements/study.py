@@ -520,7 +520,7 @@ class _Search:
         axes = [
             self._objectives(number, id_, score) for id_, score in zip(cases, scores, strict=True)
         ]
-        return Scored(scores, axes, [self._told(text, id_) for id_ in cases])
+        return Scored(scores, axes, [self._described(text, id_) for id_ in cases])
 
     async def _see(self, one: Candidate, cases: Collection[str]) -> None:
         missing = [id_ for id_ in cases if id_ not in self._seen[one.number]]
@@ -752,9 +752,9 @@ class _Search:
         other = {str(axis): value * self._sign(axis.name) for axis, value in means.items()}
         return {**other, str(CASES_PASSED): means.get(CASES_PASSED, score), "aimed": score}
 
-    def _told(self, text: str, id_: str) -> str:
+    def _described(self, text: str, id_: str) -> str:
         play = self._run.journal.play(hash_of(self._texts(text)), id_, 0)
-        return play.told.get(self.component, "") if play is not None else ""
+        return play.described.get(self.component, "") if play is not None else ""
 
 
 _NO_ANSWER = frozenset({"unparsable", "refusal", "truncated", "empty"})

@@ -52,7 +52,7 @@ def heard_into(messages: Messages) -> Iterator[None]:
         _HEARD.reset(before)
 
 
-def told(text: str) -> None:
+def hear_user(text: str) -> None:
     """Record the user's message of a session that continues without receiving it again."""
     heard = _HEARD.get()
     if heard is not None:

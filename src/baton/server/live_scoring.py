@@ -48,23 +48,23 @@ class Live:
         self._endpoint = settings.otlp
         self._headers = settings.otlp_headers
         self._names: dict[int, str] = {}
-        self._told: set[tuple[int, str]] = set()
+        self._reported: set[tuple[int, str]] = set()
 
     def score(
-        self, project: int, record: Trace, told: Recorded | None, state: State
+        self, project: int, record: Trace, recorded: Recorded | None, state: State
     ) -> tuple[Sequence[Row], Sequence[str]]:
         """Score a record that is already redacted; see :class:`baton.server.worker.Scorer`."""
         if project not in self._names:
             self._names = {number: name for name, number in self._store.projects().items()}
         origin = Origin(open=state == "open")
-        if told is not None:
+        if recorded is not None:
             origin = Origin(
-                service=told.service,
-                versions=told.agent_versions,
-                rules=told.rules,
+                service=recorded.service,
+                versions=recorded.agent_versions,
+                rules=recorded.rules,
                 open=state == "open",
             )
-            self._tell_unknown(project, told.rules)
+            self._tell_unknown(project, recorded.rules)
         rules = self._rules.for_project(self._names.get(project, ""), origin.rules)
         rules = [stepped_back(self._store, project, each) for each in rules]
         scored = score(record, rules, origin, redaction=OFF)
@@ -73,8 +73,8 @@ class Live:
     def _tell_unknown(self, project: int, named: frozenset[str]) -> None:
         """Log unknown names of rules that a program gives, each once."""
         for rule in sorted(self._rules.unknown(self._names.get(project, ""), named)):
-            if (project, rule) not in self._told and len(self._told) < _MOST_TOLD:
-                self._told.add((project, rule))
+            if (project, rule) not in self._reported and len(self._reported) < _MOST_TOLD:
+                self._reported.add((project, rule))
                 of = self._names.get(project, "")
                 known = suggestion(rule, self._rules.names(of))
                 LOG.warning(

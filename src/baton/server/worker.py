@@ -76,7 +76,7 @@ Arguments: the project, the record, what its spans say (``None`` for an upload),
 def no_rules(
     project: int,  # noqa: ARG001 - a Scorer
     record: Trace,  # noqa: ARG001
-    told: Recorded | None,  # noqa: ARG001
+    recorded: Recorded | None,  # noqa: ARG001
     state: State,  # noqa: ARG001
 ) -> tuple[Sequence[Row], Sequence[str]]:
     """Score nothing."""

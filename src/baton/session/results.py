@@ -144,11 +144,11 @@ def _joined(one: CaseResult, other: CaseResult) -> CaseResult:
     failed = [each for each in both if each.status == "failed"]
     unique = {(_about(each), each.reason): each for each in reversed(failed)}
     scores = list(reversed(unique.values()))
-    told = {_about(each) for each in scores}
+    subjects = {_about(each) for each in scores}
     for status in ("passed", "error", "skipped"):
         for each in both:
-            if each.status == status and _about(each) not in told:
-                told.add(_about(each))
+            if each.status == status and _about(each) not in subjects:
+                subjects.add(_about(each))
                 scores.append(each)
     return msgspec.structs.replace(
         one,

@@ -205,7 +205,7 @@ def _of_issue(visit: Visit, key: str, collected: Collected) -> tuple[list[Case],
     form = form_of(one.subtype, has_dispatch=True) or "decision"
     failing = len(collected.chosen) - collected.green
     made = make_cases(one, collected.chosen, form=form, most=failing, neighbours=collected.green)
-    return made.cases, [told for _, told in made.members]
+    return made.cases, [member for _, member in made.members]
 
 
 def _link(visit: Visit, key: str, dataset: str, promoted: Sequence[Promoted]) -> None:

@@ -297,13 +297,13 @@ def _rubrics(visit: Visit, rows: Sequence[ScoreRow]) -> list[str]:
 
 def _scores(visit: Visit, rows: Sequence[ScoreRow]) -> Iterator[Plain]:
     judged = {row.type for row in rows if row.judge is not None}
-    told = {type_: _calibration(visit, type_) for type_ in judged}
+    calibrations = {type_: _calibration(visit, type_) for type_ in judged}
     for row in rows:
         view = score_view(_as_score(row))
         view |= {"rule": row.rule}
         if row.judge is not None:
             view["question"] = {"text": "", "more": 1, "at": f"question/{row.id}"}
-            view["calibration"] = told[row.type]
+            view["calibration"] = calibrations[row.type]
         yield view
 
 

@@ -105,10 +105,10 @@ def _page_data(
     tables = Tables([counts.evaluator for counts in opened.stored.header.evaluators])
     listed = opened.listed
     rows = _list_rows(listed, tables)
-    told = summary(opened.stored)
-    if is_open:
-        told["problems"] = []  # a running evaluation is not a problem; it is shown above the list
-    data: dict[str, Any] = {"summary": told, "names": tables.plain(), "rows": rows}
+    figures = summary(opened.stored)
+    if is_open:  # a running evaluation is not a problem; it is shown above the list
+        figures["problems"] = []
+    data: dict[str, Any] = {"summary": figures, "names": tables.plain(), "rows": rows}
     whole = msgspec.json.encode(data)
     # The list starts with the worst ones. If the page has only these, each row has its number,
     # because rows before it are missing, and `counts` has the number of rows for each status.
@@ -131,9 +131,9 @@ def _page_data(
     return PageData(
         whole,
         in_element(msgspec.json.encode(data).decode()),
-        parts.summary(_drawn_summary(told, tables)),
+        parts.summary(_drawn_summary(figures, tables)),
         parts.tools(_drawn_tools(rows, tables, counts)),
-        parts.rows(_drawn_rows(rows, starting, tables, told["repeats"])),
+        parts.rows(_drawn_rows(rows, starting, tables, figures["repeats"])),
     )
 
 
@@ -233,22 +233,22 @@ class _Cell(NamedTuple):
     title: str
 
 
-def _drawn_summary(told: Mapping[str, Any], tables: Tables) -> dict[str, Any]:
+def _drawn_summary(figures: Mapping[str, Any], tables: Tables) -> dict[str, Any]:
     """Return the summary as it is drawn, see ``summary.js``."""
     hues = {name: place for place, name in enumerate(tables.agents.names)}
-    notes = [("error", text) for text in (*told["problems"], *told["missed"])]
-    notes += [("", text) for text in told["notices"]]
+    notes = [("error", text) for text in (*figures["problems"], *figures["missed"])]
+    notes += [("", text) for text in figures["notices"]]
     card_rows = [
         _CardRow(one["name"], place, one, _rate(one), _bar(one))
-        for place, one in enumerate(told["evaluators"])
+        for place, one in enumerate(figures["evaluators"])
     ]
-    every = told["cases"]
+    every = figures["cases"]
     card_rows.append(_CardRow("all cases", None, every, _rate(every), _bar(every)))
     return {
         "notes": [(kind, _sentence(text, hues)) for kind, text in notes],
         "card_rows": card_rows,
-        "spent": [_spent(name, text) for name, text in told["spent"]],
-        "routing": told["routing"] and _drawn_routing(told["routing"], hues),
+        "spent": [_spent(name, text) for name, text in figures["spent"]],
+        "routing": figures["routing"] and _drawn_routing(figures["routing"], hues),
     }
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.model import Message, ProviderError
-from baton.providers.claude_hearing import told
+from baton.providers.claude_hearing import hear_user
 from baton.providers.claude_moment import GOES_ON, moment
 from baton.providers.claude_play import Cast, is_staged, listed, prefix_of, staged
 from baton.readers.builder import MAIN
@@ -87,7 +87,7 @@ class ClaudeAgents(Framework):
         options = await staged(current(), options, cast=cast, descriptions=_DESCRIPTIONS)
         users = [each.text for each in messages if each.role == "user" and each.text]
         if taken_up.goes_on and users:
-            told(users[-1])
+            hear_user(users[-1])
         client = sys.modules[self.package].ClaudeSDKClient(options)
         await client.connect()
         try:

@@ -231,8 +231,8 @@ def _event(ctx: Any, answer: Any) -> Any:
     kind = sys.modules["strands.types._events"].ToolResultEvent
     error = answer if isinstance(answer, Exception) else None
     if error is not None:
-        told = isinstance(error, StandInError) and error.was_told
-        content = [{"text": str(error) if told else f"Error: {error}"}]
+        is_message = isinstance(error, StandInError) and error.was_told
+        content = [{"text": str(error) if is_message else f"Error: {error}"}]
     elif isinstance(answer, str):
         content = [{"text": answer}]
     else:  # as the tool decorator does

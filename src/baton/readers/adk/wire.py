@@ -98,8 +98,8 @@ def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
     if begins is None:
         return {}
     values = {"app": begins.app_name, "user": begins.user_id, "state": begins.state}
-    told = {name: value for name, value in values.items() if value}
-    return {SESSION: told} if told else {}
+    given = {name: value for name, value in values.items() if value}
+    return {SESSION: given} if given else {}
 
 
 def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:

@@ -222,14 +222,14 @@ class SessionReader:
             for notice in found:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
-            self._told(thread, heard, entry)
+            self._read_input(thread, heard, entry)
         elif entry.data.get("isCompactSummary") is True:
             self._drop("summaries of a compacted conversation", text)
         elif id(entry) not in self._local and not is_written_by_program(entry, text):
             self.threads.open_turn(heard, entry.at)
             self.ended_turn = False
 
-    def _told(self, thread: Thread, heard: Content, entry: Entry) -> None:
+    def _read_input(self, thread: Thread, heard: Content, entry: Entry) -> None:
         """Read the input of a sub-agent: its task, or a message while it works."""
         if heard.text is not None:
             heard.text = told_agent(heard.text)
@@ -390,7 +390,7 @@ class SessionReader:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
             if thread.run is not None:
-                self._told(thread, heard, entry)
+                self._read_input(thread, heard, entry)
         elif heard and text_at(attachment, "commandMode") in ("prompt", ""):
             self._joined(heard, entry.at)
 
@@ -631,8 +631,8 @@ def _never_told(threads: Threads, *, data: bool) -> list[str]:
                 if getattr(run, name) is None and name not in run.unknown:
                     run.unknown.append(name)
             # A later entry may have what an earlier one lacked.
-            told = [n for n in ("input", "model", "usage") if getattr(run, n) is not None]
-            run.unknown = without(run.unknown, *told)
+            recorded = [n for n in ("input", "model", "usage") if getattr(run, n) is not None]
+            run.unknown = without(run.unknown, *recorded)
     names = ["run.context", "run.tools_offered", *([] if data else ["turn.output.data"])]
     times = [run.started for turn in threads.turns for run in turn.runs]
     if all(time is None for time in times):

@@ -85,8 +85,8 @@ def list_turn(
     steps = trajectory or []
     nodes = {each.node_name for each in named}
     if steps and all(isinstance(step, str) and step in nodes for step in steps):
-        for name, told in zip(steps, _by_visit(steps, named), strict=True):
-            _run(turn, name, told, builder)
+        for name, spoken in zip(steps, _by_visit(steps, named), strict=True):
+            _run(turn, name, spoken, builder)
     elif named:
         for each in named:
             _run(turn, each.node_name or MAIN, [each], builder)
@@ -147,19 +147,19 @@ def _by_visit(steps: list[str], named: list[Interaction]) -> list[list[Interacti
     for each in reversed(named):
         left.setdefault(each.node_name, []).append(each)
     visits = Counter(steps)
-    told = []
+    by_visit = []
     for name in steps:
         ahead, visits[name] = visits[name], visits[name] - 1
         count = 1 if len(left[name]) >= ahead > 1 else 0 if ahead > 1 else len(left[name])
-        told.append([left[name].pop() for _ in range(count)])
-    return told
+        by_visit.append([left[name].pop() for _ in range(count)])
+    return by_visit
 
 
-def _run(turn: Turn, name: str, told: list[Interaction], builder: TraceBuilder) -> None:
+def _run(turn: Turn, name: str, spoken: list[Interaction], builder: TraceBuilder) -> None:
     run = builder.run(turn, name, unknown=[*_UNKNOWN_OF_LISTS, "steps"])
     texts = [
         text
-        for each in told
+        for each in spoken
         for text in ([each.messages] if isinstance(each.messages, str) else each.messages or [])
         if isinstance(text, str)
     ]

@@ -171,10 +171,10 @@ class Dispatches:
             self._answer(dispatch, call, agent)
         else:
             dispatch.unknown.append("prompt")
-            told = run.output is not None
-            status: DispatchStatus = "completed" if told else "unknown"
+            has_answer = run.output is not None
+            status: DispatchStatus = "completed" if has_answer else "unknown"
             self._builder.answer(dispatch, status, run.ended, result=run.output)
-            dispatch.unknown += [] if told else ["result"]
+            dispatch.unknown += [] if has_answer else ["result"]
         dispatch.unknown += [] if dispatch.ended is not None else ["ended"]
         _offer(dispatch, run)
         self._builder.start(dispatch, run)
