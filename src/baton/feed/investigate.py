@@ -86,7 +86,7 @@ async def investigate(
     exchanges: list[Exchange] = []
     done: set[tuple[str, str, int]] = set()
 
-    def ended(ending: Ending, why: str | None = None, **found: Any) -> Investigation:
+    def ended(ending: Ending, why: str | None = None, **details: Any) -> Investigation:
         return Investigation(
             ending=ending,
             why=why,
@@ -99,7 +99,7 @@ async def investigate(
             cost_usd=used.cost_usd,
             cached=used.cached,
             at=datetime.now(UTC).timestamp(),
-            **found,
+            **details,
         )
 
     for number in range(1, steps + 1):

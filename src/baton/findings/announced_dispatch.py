@@ -117,16 +117,16 @@ def announced_dispatch(
         return NotRecorded(says=TOO_LONG)
     if not names:
         return None
-    found = list(_announced(texts, names, next(_calls(run), None) is None))
-    if not found:
+    announced = list(_announced(texts, names, next(_calls(run), None) is None))
+    if not announced:
         return None
     if not all(known(trace, turn, field) for field in ("dispatches", "runs")):
         return NotRecorded(says="not all dispatches are recorded: record the agents' calls")
     if turn.status in ("failed", "waiting", "incomplete") or run.status in ("failed", "waiting"):
         return NotRecorded(says="the turn is incomplete: record it to its end")
-    missing = [each for each in found if not _is_made(trace, turn, run, each[0], each[2])]
+    missing = [each for each in announced if not _is_made(trace, turn, run, each[0], each[2])]
     if not missing:
-        receivers = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in found))
+        receivers = ", ".join(dict.fromkeys(f"`{names[key]}`" for key, _, _ in announced))
         return Clear(says=f"work was dispatched to {receivers}, as announced")
     loose = next((call.name for call in _calls(run) if _HANDS_ON.search(call.name)), None)
     if loose is not None:

@@ -92,8 +92,8 @@ _SET_APART = regex(
 
 def is_set_apart(value: Value) -> bool:
     """Return whether a sentence compares a value with the result's, or assigns it to a person."""
-    before, found, after = value.sentence.partition(value.fact.text)
-    if not found:
+    before, itself, after = value.sentence.partition(value.fact.text)
+    if not itself:
         return False
     return _OF_SOMEBODY.search(before) is not None or _SET_APART.search(after) is not None
 
@@ -105,9 +105,9 @@ _OPERATION = regex(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
 
 def is_calculated(value: Value) -> bool:
     """Return whether a caller shows how it calculated a value."""
-    before, found, _ = value.sentence.rpartition(value.fact.text)
+    before, itself, _ = value.sentence.rpartition(value.fact.text)
     shown = before[-150:]
-    return bool(found) and _EQUALS.search(shown) is not None and bool(_OPERATION.search(shown))
+    return bool(itself) and _EQUALS.search(shown) is not None and bool(_OPERATION.search(shown))
 
 
 # "Be at pier 4 at 14:15" for the ferry of 14:30.

@@ -131,8 +131,8 @@ def offers(sentence: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    found = (word.casefold() for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text))
-    return [word for word in found if len(word) > 3 and word not in COMMON | _GENERIC]
+    words = (word.casefold() for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text))
+    return [word for word in words if len(word) > 3 and word not in COMMON | _GENERIC]
 
 
 def _is_of(question: str, asked: Reading, given: Reading) -> bool:

@@ -124,11 +124,11 @@ def _of_steps(index: TraceIndex, steps: Iterable[Step], *, results: bool) -> lis
     kept: dict[int, list[Piece]] = index.once(f"pieces, results {results}", dict)
     pieces = []
     for step in steps:
-        found = kept.get(id(step))
-        if found is None:
-            found = list(_read_step(index.dispatches, step, results=results))
-            kept[id(step)] = found
-        pieces += found
+        of_step = kept.get(id(step))
+        if of_step is None:
+            of_step = list(_read_step(index.dispatches, step, results=results))
+            kept[id(step)] = of_step
+        pieces += of_step
     return pieces
 
 

@@ -363,14 +363,14 @@ def claims_of(text: str) -> list[Claim]:
     if _LETTER.search(text):
         return []
     plain = _CODE.sub("\n", text)
-    found = [Claim("quote", m[0], True, m["quote"]) for m in _QUOTES.finditer(plain)]
-    found = [claim for claim in found if len(claim.value.split()) >= _WORDS_OF_QUOTE]
+    claims = [Claim("quote", m[0], True, m["quote"]) for m in _QUOTES.finditer(plain)]
+    claims = [claim for claim in claims if len(claim.value.split()) >= _WORDS_OF_QUOTE]
     short = len(text) <= _BARE_MOST and "\n" not in text.strip()
     for number, sentence in enumerate(statements(text)):
-        found += _of_sentence(sentence, bare=short and number < 2)
-        if len(found) >= _MOST:
+        claims += _of_sentence(sentence, bare=short and number < 2)
+        if len(claims) >= _MOST:
             break
-    return list(dict.fromkeys(found))[:_MOST]
+    return list(dict.fromkeys(claims))[:_MOST]
 
 
 def statements(text: str) -> Iterator[str]:
@@ -409,8 +409,8 @@ def done_by(text: str, done: re.Pattern[str]) -> Iterator[str]:
 def _of_sentence(sentence: str, bare: bool) -> Iterator[Claim]:
     if _AT_OTHER_TIMES.search(sentence):
         return
-    found = _actions(sentence, bare) or list(_passives(sentence))
-    yield from found
+    claims = _actions(sentence, bare) or list(_passives(sentence))
+    yield from claims
     passed = _TESTS_PASS.search(sentence)
     if passed is not None and not _NOT_ALL.search(sentence):
         before = sentence[: passed.start()]
@@ -431,7 +431,7 @@ def _actions(sentence: str, bare: bool) -> list[Claim]:
 
     ``bare``: it may start with a verb whose subject is the speaker.
     """
-    found = []
+    claims = []
     for action in ACTIONS:
         for verb in action.done.finditer(sentence):
             before, after = sentence[: verb.start()], sentence[verb.end() :]
@@ -452,8 +452,8 @@ def _actions(sentence: str, bare: bool) -> list[Claim]:
                 continue
             path = PATH.search(after) if action.name == "changed a file" else None
             claim = Claim(action.name, sentence, by_me, path[0] if path else "")
-            found.append((verb.start(), claim))
-    return [claim for _, claim in sorted(found, key=lambda each: each[0])]
+            claims.append((verb.start(), claim))
+    return [claim for _, claim in sorted(claims, key=lambda each: each[0])]
 
 
 def _passives(sentence: str) -> Iterator[Claim]:

@@ -751,10 +751,10 @@ def _folded(text: str) -> str:
 
 def _folded_once(text: str, folded: dict[str, str]) -> str:
     """Fold a text of a trace once, since all runs search the same texts."""
-    found = folded.get(text)
-    if found is None:
-        found = folded[text] = _folded(text)
-    return found
+    folded_text = folded.get(text)
+    if folded_text is None:
+        folded_text = folded[text] = _folded(text)
+    return folded_text
 
 
 def _words(text: str) -> set[str]:

@@ -263,14 +263,14 @@ def _replaced(sent: Sent) -> list[Replaced]:
         return []
     names = replaced(sent.request.text, sent.prompt, sent.has_source)
     turned = (each for each in _opposite(sent) if not sent.has_source(each.new))
-    found = []
+    lost_names = []
     for each in (*names, *turned):
         old = each.old.casefold()
         if any(old in piece.text.casefold() for piece in sent.received):
             continue
         if not any(sent.elsewhere.holds(fact) for fact in read(each.old).facts):
-            found.append(each)
-    return found
+            lost_names.append(each)
+    return lost_names
 
 
 # Each value of longer texts would be compared with each other one.

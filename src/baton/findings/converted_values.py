@@ -42,8 +42,8 @@ _NO_ZONE = regex(
 @text_cached
 def zones_in(text: str) -> frozenset[str]:
     """Return the time zones that a text names, in upper case."""
-    found = (match[0].strip().upper() for match in _ZONE.finditer(text))
-    return frozenset(zone for zone in found if not _NO_ZONE.fullmatch(zone))
+    zones = (match[0].strip().upper() for match in _ZONE.finditer(text))
+    return frozenset(zone for zone in zones if not _NO_ZONE.fullmatch(zone))
 
 
 def zone_of(value: Value) -> str:
@@ -69,8 +69,8 @@ _CURRENCY = regex(
 @text_cached
 def currencies_in(text: str) -> frozenset[str]:
     """Return the codes of the currencies that a text names or has signs of."""
-    found = (match[0] for match in _CURRENCY.finditer(text))
-    return frozenset(_CURRENCIES.get(each.casefold(), each.upper()) for each in found)
+    currencies = (match[0] for match in _CURRENCY.finditer(text))
+    return frozenset(_CURRENCIES.get(each.casefold(), each.upper()) for each in currencies)
 
 
 def may_be_converted(

@@ -57,19 +57,19 @@ def cut_from_copy(sent: Sent) -> list[str]:
     """
     if not sent.undivided or sent.dispatch.context or sent.is_json or sent.only_asks:
         return []
-    found = []
+    missing = []
     for gap in _gaps(in_digits(sent.request.text), in_digits(sent.prompt)):
         if _is_renamed(gap):
             if not any(sent.comes_up(fact) for fact in read(gap.text).facts):
-                found.append(gap.text)
+                missing.append(gap.text)
         elif gap.is_cut and _NEGATION.fullmatch(gap.text) is not None:
             at = sent.request.text.find(gap.text)
-            found.append(sent.request.text[max(0, at) :][:_QUOTED])
+            missing.append(sent.request.text[max(0, at) :][:_QUOTED])
         elif gap.is_cut:
-            found += _needed_of(gap, sent)
+            missing += _needed_of(gap, sent)
         elif _is_number_changed(gap, sent):
-            found.append(f"{gap.before} {gap.text}")
-    return found
+            missing.append(f"{gap.before} {gap.text}")
+    return missing
 
 
 class _Gap(NamedTuple):
@@ -106,7 +106,7 @@ def _gaps(request: str, prompt: str) -> tuple[_Gap, ...]:
         return ()
     ends = [(0, 0), *((b.a + b.size, b.b + b.size) for b in blocks)]
     starts = [*((b.a, b.b) for b in blocks), (len(words), len(copy))]
-    found = []
+    gaps = []
     for (left, at), (right, to) in zip(ends, starts, strict=True):
         if left == right:
             continue
@@ -118,8 +118,8 @@ def _gaps(request: str, prompt: str) -> tuple[_Gap, ...]:
         near = request[:start].rstrip()[-_NEAR:]
         # Do not start in the middle of a word.
         near = near if len(near) < _NEAR else near.partition(" ")[2]
-        found.append(_Gap(request[start:end], instead, whole, near, rest))
-    return tuple(found)
+        gaps.append(_Gap(request[start:end], instead, whole, near, rest))
+    return tuple(gaps)
 
 
 def _ends_there(rest: str) -> bool:

@@ -55,15 +55,15 @@ def meant_by(call: ToolCall, patterns: Iterable[str], *, every_part: bool) -> bo
     parts = commands(line)
     if parts is None:
         return _any(_means(pattern, call, None) for pattern in patterns)
-    found = [_any(_means(pattern, call, part) for pattern in patterns) for part in parts or [""]]
+    answers = [_any(_means(pattern, call, part) for pattern in patterns) for part in parts or [""]]
     if not every_part:
-        return _any(found)
-    return False if False in found else None if None in found else True
+        return _any(answers)
+    return False if False in answers else None if None in answers else True
 
 
-def _any(found: Iterable[bool | None]) -> bool | None:
+def _any(answers: Iterable[bool | None]) -> bool | None:
     undecided = False
-    for each in found:
+    for each in answers:
         if each:
             return True
         undecided |= each is None
@@ -104,8 +104,8 @@ def _limited(what: str, call: ToolCall, command: str | None) -> bool | None:
     url = arguments.get("url")
     if command is not None:
         bare = _SET_BEFORE.sub("", command, count=1) if _SET_BEFORE.match(command) else command
-        found = _command(what, command)
-        return found if found or bare == command or not _command(what, bare) else None
+        is_meant = _command(what, command)
+        return is_meant if is_meant or bare == command or not _command(what, bare) else None
     if isinstance(url, str) and what.startswith("domain:"):
         host, domain = urlsplit(url).hostname or "", what.removeprefix("domain:")
         # `notexample.com` ends in `example.com` but is another site.
@@ -278,7 +278,7 @@ def _findings(
 ) -> list[Finding]:
     """Group the calls outside the scope by tool, with those that ran before the others."""
     name = renames.get(dispatch.to_agent, dispatch.to_agent)
-    found = []
+    findings = []
     for reach in ("executed", "attempted"):
         tools = dict.fromkeys(one.call.name for one in outside if one.reach == reach)
         for tool in tools:
@@ -288,7 +288,7 @@ def _findings(
             says += ", which it is denied" if calls[0].denied else ", which is not among its tools"
             if owners:
                 says += f"; it is a tool of {', '.join(f'`{owner}`' for owner in owners)}"
-            found.append(
+            findings.append(
                 Finding(
                     kind=f"tool_{reach}",
                     says=says,
@@ -298,7 +298,7 @@ def _findings(
                     details={"tool": tool, "belongs_to": owners, "calls": len(calls)},
                 )
             )
-    return found
+    return findings
 
 
 def _owners(trace: Trace, dispatch: Dispatch, calls: Sequence[_Outside]) -> list[str]:
@@ -319,7 +319,7 @@ def _only_offered(
     """Judge a receiver by its offered tools. Only a call that found no tool proves anything."""
     allowed = dispatch.tools_allowed
     offered = {name_key(tool) for tool in (allowed if isinstance(allowed, list) else ())}
-    found = [
+    findings = [
         Finding(
             kind="unknown_tool",
             says=f"`{name}` called `{call.name}`, a tool that it does not have",
@@ -330,7 +330,7 @@ def _only_offered(
         if _found_no_tool(call)
         and name_key(call.name) not in offered | set(map(name_key, run.tools_offered or ()))
     ]
-    return found or NotRecorded(
+    return findings or NotRecorded(
         says=f"only the tools offered to `{name}` are recorded, and no agent can use others: "
         f"{_supply(trace, dispatch)}"
     )

@@ -89,18 +89,18 @@ def says_unknown(text: str) -> bool:
 def unknown_name(text: str) -> str | None:
     """Return the name that a text reports as unknown."""
     for pattern in _UNKNOWN:
-        found = pattern.search(text)
-        if found is not None and found.groupdict():
-            return agent_of((found["name"] or found["bare"]).rstrip("."))
+        match = pattern.search(text)
+        if match is not None and match.groupdict():
+            return agent_of((match["name"] or match["bare"]).rstrip("."))
     return None
 
 
 def listed_names(text: str) -> list[str]:
     """Return the names that a text offers instead, of agents and of tools that reach them."""
-    found = _LISTS.search(text)
-    if found is None:
+    match = _LISTS.search(text)
+    if match is None:
         return _MEMBERS.findall(text)
-    listed = found["names"].strip().strip("[]")
+    listed = match["names"].strip().strip("[]")
     parts = re.split(r"\n\s*- |^- |,|\n", listed)
     # Quotes are escaped in exceptions that Python prints: `[\'`billing`\']`.
     names = (part.strip("`'\".\\ \t\r") for part in parts)
@@ -109,8 +109,8 @@ def listed_names(text: str) -> list[str]:
 
 def agent_of(tool: str) -> str:
     """Return the agent that a transfer tool is named after. Other names are returned unchanged."""
-    found = _TRANSFER.match(tool)
-    return tool[found.end() :] if found is not None else tool
+    match = _TRANSFER.match(tool)
+    return tool[match.end() :] if match is not None else tool
 
 
 # How similar two names have to be, by `difflib`'s ratio: 2 x letters in common, in order / letters

@@ -236,11 +236,11 @@ def _is_about_answer(first: _Work, second: _Work) -> bool:
     """
     if _OF_ANOTHER.search(second.asked) or _CHECKS.search(second.asked):
         return True
-    found, asked = read(first.answer), read(first.asked)
+    facts, asked = read(first.answer), read(first.asked)
     return any(
         fact.kind in HARD
         and len(re.sub(r"\D", "", fact.text)) >= _TELLING
-        and found.holds(fact)
+        and facts.holds(fact)
         and not asked.holds(fact)
         for fact in read(second.asked).facts
     )
@@ -363,8 +363,8 @@ def _parts(asked: str) -> set[str]:
 def _failed(work: _Work) -> bool:
     """Return whether an answer only reports a failure: then another agent has to try."""
     # "2 of 5 tests fail: test_login, test_refund" mentions failure, but is a result.
-    found = read(work.answer).without(read(work.asked))
-    return reports_failure(work.answer) and not any(fact.kind in HARD for fact in found)
+    new = read(work.answer).without(read(work.asked))
+    return reports_failure(work.answer) and not any(fact.kind in HARD for fact in new)
 
 
 def _asked_alike(first: _Work, second: _Work, again: list[ToolCall]) -> bool:
@@ -431,8 +431,8 @@ def _only_lists(first: _Work, same: list[Fact]) -> bool:
 
     A table of all nightly jobs names whatever is said about one of them later.
     """
-    found = read(first.answer).facts
-    return len(found) >= _LISTED and len(found) >= _OF_LIST * len(same)
+    facts = read(first.answer).facts
+    return len(facts) >= _LISTED and len(facts) >= _OF_LIST * len(same)
 
 
 # "patient Okafor", "for Kenya": a capital after a word in lower case. At the start of a sentence it

@@ -496,12 +496,12 @@ def finds_nothing(answer: str, result: str) -> list[str]:
     courtesies.
     """
     parts = _parts(answer)
-    found = [part for part in parts if _FINDS_NOTHING.fullmatch(part)]
-    if _HAS_NONE.search(result) or any(_QUALIFIED.search(part) for part in found):
+    empty_parts = [part for part in parts if _FINDS_NOTHING.fullmatch(part)]
+    if _HAS_NONE.search(result) or any(_QUALIFIED.search(part) for part in empty_parts):
         return []
-    besides = [part for part in parts if part not in found]
+    besides = [part for part in parts if part not in empty_parts]
     empty = all(_asks_details(part) or _IS_POLITE.fullmatch(part) for part in besides)
-    return found if empty else []
+    return empty_parts if empty else []
 
 
 _IS_GONE = regex(

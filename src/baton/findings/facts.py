@@ -173,11 +173,11 @@ def date_keys(written: str) -> frozenset[str]:
 
 def named_days(text: str) -> set[str]:
     """Return the days that a text names by month (``12 May``), and their numbers."""
-    found = set()
+    keys = set()
     for match in _DAY_OF_MONTH.finditer(text):
         day, month = (match[1], match[2]) if match[1] else (match[4], match[3])
-        found |= {_day(MONTHS[month.casefold()], int(day)), f"n:{int(day)}"}
-    return found
+        keys |= {_day(MONTHS[month.casefold()], int(day)), f"n:{int(day)}"}
+    return keys
 
 
 def _day(month: int, day: int) -> str:
@@ -194,15 +194,15 @@ def rounded_keys(key: str) -> frozenset[str]:
         return frozenset()
     value = Decimal(key[2:])
     digits = len(value.as_tuple().digits)
-    found = {
+    rounded = {
         value.to_integral_value(rounding="ROUND_HALF_UP"),
         value.to_integral_value("ROUND_DOWN"),
     }
     with localcontext() as context:
         for digits_kept in range(_DIGITS_TOLD, digits):
             context.prec = digits_kept
-            found.add(+value)
-    return frozenset(_key(each) for each in found if each)
+            rounded.add(+value)
+    return frozenset(_key(each) for each in rounded if each)
 
 
 Kind = Literal["number", "identifier", "path", "quote", "word"]
@@ -329,11 +329,11 @@ class Reading:
     def facts(self) -> tuple[Fact, ...]:
         """The facts in the order of the text, without duplicates."""
         if self._texts:
-            found: dict[frozenset[str], Fact] = {}
+            by_keys: dict[frozenset[str], Fact] = {}
             for text in self._texts:
                 for fact in _read_one(text).facts:
-                    found.setdefault(fact.keys, fact)
-            self._facts, self._texts = tuple(found.values()), ()
+                    by_keys.setdefault(fact.keys, fact)
+            self._facts, self._texts = tuple(by_keys.values()), ()
         return self._facts
 
     @property
@@ -526,21 +526,21 @@ class _Stretches:
 
     def keys(self, texts: tuple[str, ...]) -> frozenset[str]:
         """Return all keys of these texts."""
-        found = self._keys.get(texts)
-        if found is not None:
-            return found
-        found = frozenset[str]().union(*(_read_one(text).keys for text in texts))
+        keys = self._keys.get(texts)
+        if keys is not None:
+            return keys
+        keys = frozenset[str]().union(*(_read_one(text).keys for text in texts))
         number = hash(texts)
         if number not in self._seen:
             self._seen.add(number)
-            return found
+            return keys
         self._room -= sum(map(kept_size, texts))
         if self._room < 0:
             self._keys.clear()
             self._seen.clear()
             self._room = _STRETCHES_KEPT
-        self._keys[texts] = found
-        return found
+        self._keys[texts] = keys
+        return keys
 
 
 def _start(texts: Sequence[str]) -> str:
@@ -580,12 +580,12 @@ def _read(text: str) -> Reading:
         token = _TOKEN
     quotes, rest = _quotes(text, token)
     everything = list(_facts(text, token))
-    found: dict[frozenset[str], Fact] = {}
+    by_keys: dict[frozenset[str], Fact] = {}
     # The numbers of a list say nothing. They stay keys: "the second point" may be carried by "(2)".
     bare = without_list_numbers(rest if quotes else text)
     facts = everything if bare == text else _facts(bare, token)
     for fact in (*quotes, *facts):
-        found.setdefault(fact.keys, fact)
+        by_keys.setdefault(fact.keys, fact)
     for fact in everything:
         keys |= fact.keys
         if fact.kind == "number" and not fact.is_day:
@@ -605,7 +605,7 @@ def _read(text: str) -> Reading:
     if _ONE.search(text):
         keys |= number_keys("1")
     keys.update(f"p:{key[2:7]}" for key in list(keys) if key.startswith("w:") and len(key) > 6)
-    return Reading(tuple(found.values()), frozenset(keys), text[:_SAMPLE])
+    return Reading(tuple(by_keys.values()), frozenset(keys), text[:_SAMPLE])
 
 
 # "1. " and "2) " at the start of lines, and "(1) " anywhere. A number before another closing

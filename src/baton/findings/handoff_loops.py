@@ -99,7 +99,7 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
     moves = [d for d in turn.dispatches if d.kind in ("transfer", "delegate") and d.runs]
     start = 0
     while start < len(moves):
-        found = 0
+        longest = 0
         # Most hand-offs are not part of a round: the next one has to start where this one led.
         if start + 1 < len(moves) and moves[start + 1].from_run not in moves[start].runs:
             start += 1
@@ -110,9 +110,9 @@ def cycles(turn: Turn, rounds: int) -> Iterator[list[Dispatch]]:
             length = _length(moves, start, period)
             if length >= period * rounds:
                 yield moves[start : start + length]
-                found = length
+                longest = length
                 break
-        start += found or 1
+        start += longest or 1
 
 
 def period_of(cycle: Sequence[Dispatch]) -> int:
@@ -355,26 +355,26 @@ def loops(
       gets nothing new (:func:`baton.findings.handoff_loops.same_dispatches`).
     - ``repeated_call``: a run makes the same call with the same answer ``calls`` times in a row.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     doubts: list[str] = []
     for cycle in cycles(turn, limits.rounds):
         state = idle(trace, turn, cycle)
         names = [renames.get(d.to_agent, d.to_agent) for d in cycle]
         if state:
-            found.append(_cycle_found(turn, cycle, names))
+            findings.append(_cycle_found(turn, cycle, names))
         elif state is None:
             doubts.append(f"`{names[0]}` gets control over and over")
     for row, proven in same_dispatches(trace, turn, limits.dispatches):
         name = renames.get(row[0].to_agent, row[0].to_agent)
         if proven:
-            found.append(_dispatch_found(row, name))
+            findings.append(_dispatch_found(row, name))
         else:
             doubts.append(f"`{name}` is asked over and over")
     for run in turn.runs:
         for calls in same_calls(trace, run, limits.calls, limits.ignore_tools):
-            found.append(_call_found(run, calls, renames.get(run.agent, run.agent)))
-    if found:
-        return found
+            findings.append(_call_found(run, calls, renames.get(run.agent, run.agent)))
+    if findings:
+        return findings
     if doubts:
         return NotRecorded(
             says=f"{doubts[0]}; record prompts and answers to tell whether it is a loop"

@@ -138,10 +138,10 @@ def exclusion_lost(sentence: str, sent: Sent) -> bool:
     if sent.dispatch.context or only_questions(sent.prompt):
         return False
     lost = [
-        found["object"]
-        for found in islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
-        if not is_callers(_clause_of(sentence, found.start("object"), found.end()))
-        and _is_left_out(found["object"], sent)
+        exclusion["object"]
+        for exclusion in islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
+        if not is_callers(_clause_of(sentence, exclusion.start("object"), exclusion.end()))
+        and _is_left_out(exclusion["object"], sent)
     ]
     if (
         not lost

@@ -185,8 +185,8 @@ def _is_for_caller(fact: Fact, sentence: str, sent: Sent) -> bool:
     if is_of_birth(fact.text, sentence):
         return True
     if is_condition(fact.text, sentence):
-        found = sent.known_before.without(sent.asked)
-        return any(each.kind == "number" for each in found)
+        known = sent.known_before.without(sent.asked)
+        return any(each.kind == "number" for each in known)
     if sent.dispatch.result is None or not is_claimed(fact.text, sentence):
         return False
     claimed = [value for value in values_of(sentence) if value.fact.keys == fact.keys]

@@ -231,8 +231,8 @@ _TURNS = regex(
 
 def _side(value: Value) -> str | None:
     """Return `up` or `down` for a bound that stands right before a value."""
-    before, found, _ = value.clause.partition(value.fact.text)
-    match = _BOUND.search(before[-_NEAR:]) if found else None
+    before, itself, _ = value.clause.partition(value.fact.text)
+    match = _BOUND.search(before[-_NEAR:]) if itself else None
     # "I won't pay more than 90 francs": the negation belongs to a verb before it.
     if match is None or _NEGATED_VERB.search(before[: -len(match[0])]):
         return None
@@ -287,8 +287,8 @@ _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "JPY", "SEK", "DKK"})
 
 
 def _basis(value: Value) -> int | None:
-    before, found, after = value.clause.partition(value.fact.text)
-    if not found:
+    before, itself, after = value.clause.partition(value.fact.text)
+    if not itself:
         return None
     match = _BASIS.match(after)
     if match is not None and match["unit"] is not None:

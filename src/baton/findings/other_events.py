@@ -64,8 +64,8 @@ def is_of_other_event(fact: Fact, sentence: str) -> bool:
     """Return whether a time or date may be that of another event: of a train, of a match."""
     if not is_moment(fact):
         return False
-    before, found, _ = sentence.partition(fact.text)
-    if not found:
+    before, itself, _ = sentence.partition(fact.text)
+    if not itself:
         return False
     if only_states(clause_with(fact.text, sentence)):
         return True
@@ -76,8 +76,8 @@ def happened_then(fact: Fact, sentence: str) -> bool:
     """Return whether a time or date is when something happened: "the alarm rang at 4:50"."""
     if not is_moment(fact):
         return False
-    before, found, _ = clause_with(fact.text, sentence).partition(fact.text)
-    return bool(found) and _HAPPENED.search(before) is not None and not _WANTED.search(before)
+    before, itself, _ = clause_with(fact.text, sentence).partition(fact.text)
+    return bool(itself) and _HAPPENED.search(before) is not None and not _WANTED.search(before)
 
 
 # "From 12 to 15 October, we set up the day before": a prompt has the 11th.

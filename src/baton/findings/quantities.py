@@ -283,10 +283,10 @@ def _of_trade(after: str) -> tuple[str, float] | None:
     match = _NAMED_UNIT.match(after)
     if match is None:
         return None
-    found = _OF_TRADES["symbols"].get(match["one"])
-    if found is None and match["two"] is not None:
-        found = _OF_TRADES["names"].get(f"{match['one']} {match['two']}".casefold())
-    return found or _OF_TRADES["names"].get(match["one"].casefold())
+    unit = _OF_TRADES["symbols"].get(match["one"])
+    if unit is None and match["two"] is not None:
+        unit = _OF_TRADES["names"].get(f"{match['one']} {match['two']}".casefold())
+    return unit or _OF_TRADES["names"].get(match["one"].casefold())
 
 
 _DEGREES = regex(
@@ -328,12 +328,12 @@ def measure_key(dimension: str, value: float) -> str:
 @text_cached
 def sizes_of_units(text: str) -> frozenset[tuple[str, float]]:
     """Return the units that a text names, also in a heading: each one's dimension and size."""
-    found: set[tuple[str, float]] = set()
+    sizes: set[tuple[str, float]] = set()
     for word in words_of(text):
-        found.update(_UNITS.get(word, ()))
+        sizes.update(_UNITS.get(word, ()))
         if word in _OF_TRADES["names"]:
-            found.add(_OF_TRADES["names"][word])
-    return frozenset(found)
+            sizes.add(_OF_TRADES["names"][word])
+    return frozenset(sizes)
 
 
 # "11-13 June", "from 12 to 16 May": both are days of that month.

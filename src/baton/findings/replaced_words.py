@@ -133,7 +133,7 @@ class _Day(NamedTuple):
 
 
 def _days(text: str) -> list[_Day]:
-    found = []
+    days = []
     for match in _WEEKDAY.finditer(text):
         if match["chinese"]:
             number = _CHINESE_DAYS[match["chinese"]]
@@ -149,8 +149,8 @@ def _days(text: str) -> list[_Day]:
         elif re.search(r"\b(?:at the earliest|onwards?|on|frühestens)\b", after, re.IGNORECASE):
             bound = "lower"
         hour = re.match(r"\W{0,3}(?:at |um |à |a las )?(\d{1,2})(?!\d)", text[match.end() :][:20])
-        found.append(_Day(number, match[0], bound, hour[1] if hour is not None else ""))
-    return found
+        days.append(_Day(number, match[0], bound, hour[1] if hour is not None else ""))
+    return days
 
 
 def weekdays_of(text: str) -> dict[int, str]:

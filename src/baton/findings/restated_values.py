@@ -218,16 +218,16 @@ def _is_split(values: Set[float], sent: Sent) -> bool:
 
 def _counts_in(text: str) -> list[float]:
     """Return the whole numbers of a text in order, also in words."""
-    found = []
+    counts = []
     for match in _COUNTED.finditer(in_digits(text)):
         written = match[0].casefold()
         if written.isdecimal():
-            found.append(float(written))
+            counts.append(float(written))
         elif (key := word_key(written)) is not None and written not in _NO_COUNTS:
-            found.append(float(key[2:]))
+            counts.append(float(key[2:]))
         elif written in _ONES:
-            found.append(1.0)
-    return found
+            counts.append(1.0)
+    return counts
 
 
 _NO_COUNTS = frozenset({"both", "twice", "third", "fourth"})

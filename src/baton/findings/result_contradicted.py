@@ -71,8 +71,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(says=TOO_LONG)
     said = [days_in_full(text) for text in (*(p.text for p in before), *others)]
     given_out = _given_out(trace, trip, turn)
-    found = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
-    faults = [each for each in found if each.kind not in _IN_DOUBT]
+    findings = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
+    faults = [each for each in findings if each.kind not in _IN_DOUBT]
     sure = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if sure:
         return sure
@@ -81,8 +81,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
             says=f"{faults[0].says}, but the result of another call of the caller was not "
             "recorded, and may hold that value"
         )
-    if found:
-        return NotRecorded(says=f"{found[0].says}: {_IN_DOUBT[found[0].kind]}")
+    if findings:
+        return NotRecorded(says=f"{findings[0].says}: {_IN_DOUBT[findings[0].kind]}")
     # A fault stays a fault, whatever the other texts say. To rule out a fault, all texts are
     # needed.
     if turn.status == "incomplete" or not all_recorded(trace, turn, dispatch):
@@ -138,13 +138,13 @@ def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Findin
     missing = [v for v in against.values if not _is_given(v, piece.text, mine)]
     stated = CallerText(piece.text, mine, missing, not given.is_message, given.is_prompt)
     sets_own = changes_something(_called(piece.text, call))
-    found = [
+    findings = [
         _finding(dispatch, piece, _unless_converted(fault, stated, against))
         for value in mine
         if (fault := _fault_of(value, stated, against, sets_own=sets_own)) is not None
     ]
-    if call is None or found:
-        return found
+    if call is None or findings:
+        return findings
     broken = limits_broken_by(call, piece.text, against)
     return [_finding(dispatch, piece, _Fault("limit_broken", *pair)) for pair in broken]
 
@@ -192,22 +192,23 @@ class _Given(NamedTuple):
 
 def _given_out(trace: Trace, trip: RoundTrip, turn: Turn) -> list[_Given]:
     """Return the texts of a caller after an answer, in order."""
-    found = []
+    given_out = []
     by_call = {s.dispatch for s in trip.after if isinstance(s, ToolCall)}
     for step in trip.after:
         if isinstance(step, Said) and not step.thought:
-            found.append(_Given(Piece(step.id, plain_text(step.content)), None, is_message=True))
+            piece = Piece(step.id, plain_text(step.content))
+            given_out.append(_Given(piece, None, is_message=True))
         elif isinstance(step, ToolCall):
             piece = Piece(step.id, plain_text(step.arguments))
-            found.append(_Given(piece, step, is_message=False))
+            given_out.append(_Given(piece, step, is_message=False))
         elif isinstance(step, HandedOff) and step.dispatch not in by_call:
             dispatch = dispatch_of(trace, step.dispatch)
             if dispatch is not None and dispatch.prompt is not None:
                 piece = Piece(dispatch.id, plain_text(dispatch.prompt))
-                found.append(_Given(piece, None, is_message=False))
+                given_out.append(_Given(piece, None, is_message=False))
     if turn.output is not None:
-        found.append(_Given(Piece(turn.id, plain_text(turn.output)), None, is_message=True))
-    return found
+        given_out.append(_Given(Piece(turn.id, plain_text(turn.output)), None, is_message=True))
+    return given_out
 
 
 def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str]:

@@ -199,9 +199,9 @@ def _used(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> Answe
     # Loosely, because callers round: 231,800 in the result is "about 232,000" in the answer.
     shown = [fact for fact in facts if said.holds(fact, loosely=True)]
     own = _fetched_itself(trace, trip, shown)
-    found = [fact for fact in shown if fact not in own]
+    used = [fact for fact in shown if fact not in own]
     asked_for = _asked_for(trace, turn, dispatch)
-    case = _Case(trip, facts, found, had, pieces, said, own, asked_for)
+    case = _Case(trip, facts, used, had, pieces, said, own, asked_for)
     if len(facts) < limits.facts:
         # "INV-7 was paid" is too little to see its use in an answer, but a caller that looks it up
         # again has repeated work without need. A caller that repeats only the last of several calls

@@ -92,7 +92,7 @@ def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
         return False
     words = _meaning(thing)
     start = re.compile(rf"{_DEED_STARTS}{re.escape(deed)}\b", re.IGNORECASE)
-    found = False
+    is_asked_for = False
     for sentence, heading in _with_headings(prompt):
         for match in islice(start.finditer(sentence), _MOST):
             rest = re.split(r"[,;:]", sentence[match.end() :])[0]
@@ -100,10 +100,10 @@ def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
                 return False
             said = read(rest)
             if words is None:
-                found = found or (bool(_OBJECT_IS_IT.match(thing)) and _is_it(rest))
+                is_asked_for = is_asked_for or (bool(_OBJECT_IS_IT.match(thing)) and _is_it(rest))
             else:
-                found = found or all(said.holds(fact) for fact in words.facts)
-    return found
+                is_asked_for = is_asked_for or all(said.holds(fact) for fact in words.facts)
+    return is_asked_for
 
 
 _NO_DEEDS = frozenset(
@@ -168,7 +168,7 @@ _THERE = r"\b(?i:in|at|to|via|through|from|on|and|über|nach|à|par|en|por|und|e
 
 def _goes_there(name: str, prompt: str) -> bool:
     """Return whether a prompt sends somebody to a place, or to a system, that must be left out."""
-    found = False
+    goes_there = False
     at = re.compile(rf"{_THERE}\s{re.escape(name)}(?!\w)")
     fine = re.compile(rf"(?<!\w){re.escape(name)}\s(?i:would be|is|are)\s(?i:nice|fine|ok|good)")
     for sentence, heading in _with_headings(prompt):
@@ -178,8 +178,8 @@ def _goes_there(name: str, prompt: str) -> bool:
             return False
         if sentence.rstrip().endswith("?") or not (at.search(sentence) or fine.search(sentence)):
             return False
-        found = True
-    return found
+        goes_there = True
+    return goes_there
 
 
 def _is_it(rest: str) -> bool:
@@ -191,7 +191,7 @@ def _asks_for_thing(thing: str, prompt: str) -> bool:
     words = _meaning(re.split(r"\b(?:and|or|und|oder|et|ou|y|o|because|as|in|on|for)\b", thing)[0])
     if words is None or _CONDITION.search(thing):
         return False
-    found = False
+    is_asked_for = False
     first, last = words.facts[0].text, words.facts[-1].text
     allowed = rf"{re.escape(last[:5])}\w*\s(?:is\s|are\s|sind\s|ist\s|son\s)?{_ALLOWED}\b"
     taken = rf"(?<!\w){_WITH}\s(?:\w+\s){{0,3}}{re.escape(first[:5])}"
@@ -206,13 +206,13 @@ def _asks_for_thing(thing: str, prompt: str) -> bool:
                 return False
             near = f"{_before(sentence, clause)}{clause}"
             # "Leave out mushrooms and coconut": the word that forbids is in another clause.
-            found = re.search(allowed, clause, re.IGNORECASE) is not None or (
+            is_asked_for = re.search(allowed, clause, re.IGNORECASE) is not None or (
                 _MAY_FORBID.search(sentence) is None
                 and re.search(taken, near, re.IGNORECASE) is not None
             )
-            if not found:
+            if not is_asked_for:
                 return False
-    return found
+    return is_asked_for
 
 
 # "Forbidden:", "## Out of scope", "**Avoid**": the lines that follow belong to it.

@@ -161,10 +161,10 @@ _FEW_TIMES = 6
 
 def _hours_between(facts: list[Fact]) -> set[float]:
     """Return the time between two times, exactly and in whole hours: open from 9:15 to 16:45."""
-    found = {key for fact in facts for key in fact.keys if key.startswith("t:")}
-    if len(found) > _FEW_TIMES:
+    times = {key for fact in facts for key in fact.keys if key.startswith("t:")}
+    if len(times) > _FEW_TIMES:
         return set()
-    minutes = [60 * int(key.split(":")[1]) + int(key.split(":")[2]) for key in found]
+    minutes = [60 * int(key.split(":")[1]) + int(key.split(":")[2]) for key in times]
     apart = {abs(a - b) / 60 for a in minutes for b in minutes if abs(a - b) >= 60}
     return apart | {float(int(each)) for each in apart}
 

@@ -59,17 +59,17 @@ def substituted_in(sent: Sent) -> list[tuple[Fact, str]]:
     if max(len(sent.request.text), len(sent.prompt)) > _LONGEST:
         return []
     asked = values_of(sent.request.text)
-    found = _substituted(asked, sent.values, sent.given.keys, lambda: sent.known_before.keys)
-    if found is None:
+    substituted = _substituted(asked, sent.values, sent.given.keys, lambda: sent.known_before.keys)
+    if substituted is None:
         return []
-    lost = found.lost
+    lost = substituted.lost
     if is_of_other_event(lost.fact, lost.sentence):
         return []
-    if keeps_limit(lost, found.value) or may_be_worked_out(lost.fact, lost.sentence, sent):
+    if keeps_limit(lost, substituted.value) or may_be_worked_out(lost.fact, lost.sentence, sent):
         return []
     if lost.kind not in _NOT_ADDED and has_value_derived_from(lost.fact, sent):
         return []
-    if lost.kind not in _NOT_ADDED and _is_calculated(found.value, asked):
+    if lost.kind not in _NOT_ADDED and _is_calculated(substituted.value, asked):
         return []
     return [] if sent.elsewhere.holds(lost.fact) else [(lost.fact, lost.sentence)]
 

@@ -31,16 +31,16 @@ def text_cached(
 
     def made_of(text: str) -> Made:
         nonlocal new, old, room
-        found = new.get(text)
-        if found is not None:
-            return found
-        found = old.get(text)
-        if found is None:
-            found = make(text)
+        value = new.get(text)
+        if value is not None:
+            return value
+        value = old.get(text)
+        if value is None:
+            value = make(text)
         if room <= 0:
             new, old, room = {}, new, characters
-        new[text] = found
+        new[text] = value
         room -= kept_size(text)
-        return found
+        return value
 
     return made_of

@@ -483,8 +483,8 @@ _CLAIMS = regex(
 
 def is_claimed(number: str, sentence: str) -> bool:
     """Return whether a sentence says that somebody or something gives a number, before it."""
-    before, found, _ = sentence.partition(number)
-    return bool(found) and _CLAIMS.search(before) is not None
+    before, itself, _ = sentence.partition(number)
+    return bool(itself) and _CLAIMS.search(before) is not None
 
 
 @text_cached
@@ -658,13 +658,13 @@ def kept_back(parts: list[str]) -> set[str]:
     "My budget is 6,000 euros, but don't tell the joiners", or "... Don't tell them." "The contract
     ends 15 December, but that doesn't matter here."
     """
-    found = set()
+    secret = set()
     for place, part in enumerate(parts):
         if _KEEPS_BACK.search(part):
-            found.add(part)
+            secret.add(part)
             if place and not any(letter.isdigit() for letter in part):
-                found.add(parts[place - 1])
-    return found
+                secret.add(parts[place - 1])
+    return secret
 
 
 def excuses(clause: str) -> bool:

@@ -132,16 +132,16 @@ def _side(
                 f"{repeat + 1}"
             )
         row = chosen
-    result, found = stored.result_with_trace(row)
+    result, recorded = stored.result_with_trace(row)
     side = CaseSide(
         evaluation=stored.header.id,
         repeat=row.repeat,
         status=row.status,
         repeats=[each.status for each in rows],
         scores=result.scores,
-        why=None if found.trace is not None else found.why or "nothing was recorded",
+        why=None if recorded.trace is not None else recorded.why or "nothing was recorded",
     )
-    return side, found.trace
+    return side, recorded.trace
 
 
 def steps_of(trace: Trace) -> list[CaseStep]:

@@ -209,21 +209,21 @@ class _Examples:
     ) -> Sequence[CaseResult]:
         """Play examples by id; reuse the results of the first play."""
         wanted = list(cases)
-        found: dict[str, CaseResult] = {}
+        results: dict[str, CaseResult] = {}
         if not changed_texts:
-            found = {id_: self._first.pop(id_) for id_ in wanted if id_ in self._first}
-        missing = [id_ for id_ in wanted if id_ not in found]
+            results = {id_: self._first.pop(id_) for id_ in wanted if id_ in self._first}
+        missing = [id_ for id_ in wanted if id_ not in results]
         if missing:
             agent = changed(self.agent, changed_texts) if changed_texts else self.agent
-            found |= {
+            results |= {
                 id_: result for id_, (result, _) in (await self._play(agent, missing)).items()
             }
-        for result in found.values():
+        for result in results.values():
             on_result(result)
-        return list(found.values())
+        return list(results.values())
 
     async def _play(self, agent: Agent, ids: Sequence[str]) -> dict[str, tuple[CaseResult, Any]]:
-        found: dict[str, tuple[CaseResult, Any]] = {}
+        results: dict[str, tuple[CaseResult, Any]] = {}
         for name in dict.fromkeys(self._sets[id_] for id_ in ids):
             batch = [id_ for id_ in ids if self._sets[id_] == name]
             sampled = await self._sampler.sample_and_score(
@@ -232,8 +232,8 @@ class _Examples:
             every = getattr(sampled, "data", None) or {}
             for id_ in batch:
                 data = every.get(id_)
-                found[id_] = _result(id_, sampled.scores.get(id_), data), data
-        return found
+                results[id_] = _result(id_, sampled.scores.get(id_), data), data
+        return results
 
 
 def _is_instruction(name: str) -> bool:

@@ -116,7 +116,7 @@ def choose(
     Raises:
         InputError: an agent or component does not exist, or nothing fails.
     """
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
     proven: Counter[str] = Counter()
     failing = 0
     for row, blamed, last in rows:
@@ -124,33 +124,33 @@ def choose(
         by_record = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
         proven.update(agent for agent, _ in by_record)
         for agent, evaluator in by_record or pointing(row, types, last):
-            found[agent][evaluator] += 1
+            failures[agent][evaluator] += 1
     if agents or named:
         wanted = [*named, *(f"agent:{name}" for name in agents)]
         refuse_unknown_components(wanted, components)
-        return [_named(name, found, aimed) for name in dict.fromkeys(wanted)]
+        return [_named(name, failures, aimed) for name in dict.fromkeys(wanted)]
     beside = pointed or {}
 
     def weight(agent: str) -> int:
-        return sum(found[agent].values()) + (beside[agent].count if agent in beside else 0)
+        return sum(failures[agent].values()) + (beside[agent].count if agent in beside else 0)
 
-    unseen = list(_unseen(beside, found))
+    unseen = list(_unseen(beside, failures))
     for each in unseen:
         note(each)
-    ranked = sorted(found, key=lambda agent: (-weight(agent), agent))
+    ranked = sorted(failures, key=lambda agent: (-weight(agent), agent))
     there = [agent for agent in ranked if f"agent:{agent}" in components]
     if there:
         return [
             Chosen(
                 f"agent:{agent}",
-                _why(agent, found[agent], proven[agent], beside.get(agent)),
-                aimed or _axis(found[agent]),
+                _why(agent, failures[agent], proven[agent], beside.get(agent)),
+                aimed or _axis(failures[agent]),
             )
             for agent in there[:MOST]
         ]
     alone = [name for name in components if name.startswith("agent:")]
     if failing and len(alone) == 1:
-        counts = sum(found.values(), Counter())
+        counts = sum(failures.values(), Counter())
         return [
             Chosen(
                 alone[0],
@@ -196,8 +196,8 @@ def _why(agent: str, counts: Counter[str], proven: int, beside: Pointed | None) 
     return f"{why}; beside these cases: {beside}" if beside is not None else why
 
 
-def _named(name: str, found: Mapping[str, Counter[str]], aimed: Axis | None) -> Chosen:
-    own = found.get(name.partition(":")[2], Counter())
+def _named(name: str, failures: Mapping[str, Counter[str]], aimed: Axis | None) -> Chosen:
+    own = failures.get(name.partition(":")[2], Counter())
     axis = aimed or (_axis(own) if own and not name.startswith("tool:") else CASES_PASSED)
     return Chosen(name, "it was named", axis)
 
@@ -235,7 +235,7 @@ def pointing(
     last = row.route[-1].receiver if row.route and row.route[-1].kind != "return" else None
     if row.route and row.route[-1].kind == "return":
         last = row.route[-1].sender
-    found: dict[tuple[str, str], None] = {}
+    pointing_at: dict[tuple[str, str], None] = {}
     for at, type_ in failed:
         if type_ in OF_SENDER:
             agent = at.sender or first or at.agent
@@ -244,8 +244,8 @@ def pointing(
         else:
             agent = at.agent or last or first
         if agent is not None:
-            found[agent, at.evaluator] = None
-    return found
+            pointing_at[agent, at.evaluator] = None
+    return pointing_at
 
 
 def _listed(keys: list[str]) -> str:

@@ -271,7 +271,7 @@ class _Grown(NamedTuple):
         The initial value of a sum is a tree of one leaf.
         """
         place = [numbers.index(name) for name in self.numbers]
-        found = []
+        by_class = []
         for start, own in zip(self.start, self.by_label, strict=True):
             trees = [Tree([-1], [round(start * times, 6)], [0], [0])]
             for tree in own:
@@ -281,8 +281,8 @@ class _Grown(NamedTuple):
                     for of, value in zip(number, tree.limit, strict=True)
                 ]
                 trees.append(Tree(number, limit, tree.left, tree.right))
-            found.append(trees)
-        return found
+            by_class.append(trees)
+        return by_class
 
 
 def _fit(
@@ -301,7 +301,7 @@ def _fit(
     scales[scales < 1e-6] = 1.0  # the same everywhere, so it predicts nothing
     features = hstack([_rows(own, tfidf), csr_matrix((table - means) / scales)]).tocsr()
     targets = [labels.index(verdict.label) for verdict in own]
-    found = []
+    steps = []
     for strength in strengths:
         model = LogisticRegression(C=strength, max_iter=2_000)
         model.fit(features, targets)
@@ -313,7 +313,7 @@ def _fit(
         order = [by_label.get(place) for place in range(len(labels))]
         # A label that is in no conversation of this fold is never predicted.
         none = [0.0] * features.shape[1]
-        found.append(
+        steps.append(
             _Fitted(
                 tfidf,
                 names,
@@ -323,7 +323,7 @@ def _fit(
                 [-50.0 if at is None else float(bias[at]) for at in order],
             )
         )
-    return found
+    return steps
 
 
 def _fit_trees(verdicts: Sequence[Verdict], labels: Sequence[str], seed: int) -> _Grown:
@@ -494,7 +494,7 @@ def _tried(
     Returns:
         By model of ``fit_``: each verdict's sum of each label.
     """
-    found: dict[int, list[list[float]]] = {}
+    tried: dict[int, list[list[float]]] = {}
     for places, seen in _parts(verdicts, folds):
         if len({verdict.label for verdict in seen if verdict.label in labels}) < 2:
             raise InputError(
@@ -503,8 +503,8 @@ def _tried(
             )
         models = fit_(seen)
         for place in places:
-            found[place] = [model.sums(verdicts[place].reading) for model in models]
-    by_verdict = [found[place] for place in range(len(verdicts))]
+            tried[place] = [model.sums(verdicts[place].reading) for model in models]
+    by_verdict = [tried[place] for place in range(len(verdicts))]
     return [list(sums) for sums in zip(*by_verdict, strict=True)]
 
 
@@ -557,8 +557,8 @@ def _trial(sums: Sequence[float], temperature: float, said: str, labels: Sequenc
 
 def _familiarities(verdicts: Sequence[Verdict], folds: _Folds) -> list[float]:
     """Return, for each verdict, how many of its words a model knows that was not trained on it."""
-    found: list[float] = []
+    values: list[float] = []
     for places, seen in _parts(verdicts, folds):
         tfidf = _fit_words(seen)
-        found += [familiarity(tfidf, verdicts[place].reading.words) for place in places]
-    return sorted(found)
+        values += [familiarity(tfidf, verdicts[place].reading.words) for place in places]
+    return sorted(values)

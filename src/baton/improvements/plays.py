@@ -164,11 +164,11 @@ class Plays:
         ]
         if missing:
             await self._play(name, texts, missing)
-        found = {}
+        plays = {}
         for id_ in cases:
             own = [self.journal.play(name, id_, number) for number in repeats]
-            found[id_] = [play for play in own if play is not None]
-        return found
+            plays[id_] = [play for play in own if play is not None]
+        return plays
 
     async def differing(self, cases: Collection[str], repeat_each: RepeatEach) -> list[str]:
         """Play cases twice with unchanged texts; return the ids of cases with differing results.

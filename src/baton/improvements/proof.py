@@ -118,8 +118,8 @@ def prove(
     worse = [str(each.axis) for each in comparison.regressions]
     if _more_errors(before.cases, after.cases) <= _ALPHA:
         worse.append(ERRORS)
-    found = next((each for each in comparison.axes if each.axis == aimed), None)
-    needed = None if found is None or found.change == "better" else _needed(old, new, aimed)
+    gain = next((each for each in comparison.axes if each.axis == aimed), None)
+    needed = None if gain is None or gain.change == "better" else _needed(old, new, aimed)
     proof = Proof(
         comparison=comparison,
         aimed=aimed,
@@ -131,15 +131,15 @@ def prove(
     doubt = (
         _lost(before.cases, after.cases, aimed)
         or _vanished(before.cases, after.cases, of_work)
-        or _not_better(found, len(old), needed)
+        or _not_better(gain, len(old), needed)
         or (f"it is worse in {_listed(worse)}" if worse else None)
         or _fewer_pass(comparison, aimed)
         or _flattery(old, new, aimed, judged, witnesses, lower_is_better)
     )
     if doubt is not None:
         return Decided("no proven gain", doubt, proof)
-    assert found is not None  # noqa: S101 - it is better
-    return Decided("proven", f"{aimed} {_moved(found)}, and nothing is worse", proof)
+    assert gain is not None  # noqa: S101 - it is better
+    return Decided("proven", f"{aimed} {_moved(gain)}, and nothing is worse", proof)
 
 
 def _by_group(cases: Mapping[str, CaseValues], groups: Mapping[str, str]) -> dict[str, CaseValues]:
@@ -250,18 +250,18 @@ def _values(side: Mapping[str, CaseValues], axis: Axis) -> dict[str, Sequence[fl
     return {id_: case.values[axis] for id_, case in side.items() if case.values.get(axis)}
 
 
-def _not_better(found: AxisChange | None, groups: int, needed: int | None) -> str | None:
-    if found is None:
+def _not_better(change: AxisChange | None, groups: int, needed: int | None) -> str | None:
+    if change is None:
         return "no held-out case has a value of what was aimed at"
-    if found.change == "better":
+    if change.change == "better":
         return None
-    if found.change == "worse":
-        return f"{found.axis} is worse: it {_moved(found)}"
+    if change.change == "worse":
+        return f"{change.axis} is worse: it {_moved(change)}"
     more = f"; about {needed} would tell" if needed is not None else ""
-    if not found.difference.difference.value:
-        return f"{found.axis} stays at {found.difference.after:.2f}"
+    if not change.difference.difference.value:
+        return f"{change.axis} stays at {change.difference.after:.2f}"
     return (
-        f"{found.axis} {_moved(found)} over {counted(groups, 'held-out group')} of cases, which "
+        f"{change.axis} {_moved(change)} over {counted(groups, 'held-out group')} of cases, which "
         f"may be chance{more}"
     )
 
@@ -284,8 +284,9 @@ def _flattery(
             f"asks nobody, or a second judge ({option('second_judge')}), has to agree"
         )
     for axis in others:
-        found = compare_pairs(_values(old, axis), _values(new, axis))
-        if found is not None and _agrees(found, -1 if axis.name in lower_is_better else 1):
+        change = compare_pairs(_values(old, axis), _values(new, axis))
+        sign = -1 if axis.name in lower_is_better else 1
+        if change is not None and _agrees(change, sign):
             return None
     return (
         f"a judge finds it better in {aimed}, and a text may flatter a judge: "
@@ -293,13 +294,17 @@ def _flattery(
     )
 
 
-def _agrees(found: Difference, sign: int) -> bool:
+def _agrees(difference: Difference, sign: int) -> bool:
     """Return whether a witness agrees; one is enough, so their number needs no correction."""
-    return found.p is not None and found.p <= _ALPHA and found.difference.value * sign > 0
+    return (
+        difference.p is not None
+        and difference.p <= _ALPHA
+        and difference.difference.value * sign > 0
+    )
 
 
-def _moved(found: AxisChange) -> str:
-    one = found.difference
+def _moved(change: AxisChange) -> str:
+    one = change.difference
     verb = "rises" if one.after > one.before else "falls"
     return f"{verb} from {one.before:.2f} to {one.after:.2f}"
 

@@ -132,8 +132,8 @@ def _figures(quality: Quality) -> Iterator[tuple[str, str]]:
         yield f"`{one_line(one.label, 40)}` found", _estimate(one.recall)
 
 
-def _estimate(found: Estimate | None) -> str:
-    return "–" if found is None else str(found)
+def _estimate(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else str(estimate)
 
 
 def _calibration(made: Calibrated) -> Table:
@@ -193,10 +193,10 @@ def _number(value: float | None) -> str:
 
 def _lineage(study: Study) -> list[int]:
     """Return the winner and all its ancestors, back to the original text."""
-    due, found = [study.best] if study.best is not None else [0], list[int]()
+    due, ancestors = [study.best] if study.best is not None else [0], list[int]()
     while due:
         number = due.pop()
-        if number not in found:
-            found.append(number)
+        if number not in ancestors:
+            ancestors.append(number)
             due += study.candidates[number].parents
-    return found
+    return ancestors

@@ -244,7 +244,7 @@ class RubricSearch:
         return score
 
     def _shown(self, keys: Collection[Key]) -> dict[Key, str]:
-        found: dict[Key, str] = {}
+        texts: dict[Key, str] = {}
         one = chosen(self._evaluator, frozenset(keys))
         for trace, case in self._pairs.values():
             for subject in one.subjects(trace, case, self._context):
@@ -255,8 +255,8 @@ class RubricSearch:
                 sections = getattr(asked, "sections", None)
                 if sections is not None:
                     text = "\n".join(f"{each.title}:\n{each.text}" for each in sections)
-                    found[trace.id, subject.id] = text
-        return found
+                    texts[trace.id, subject.id] = text
+        return texts
 
     async def make(
         self,
@@ -527,10 +527,10 @@ class RubricSearch:
                 said = self._score_of(self._things[id_].opinion)
                 pairs.append((round(said, 6), round(thing.value, 6)))
         span = {score: score for pair in pairs for score in pair}
-        found = kappa(pairs, squared_weight(span)) if span else None
+        agreement = kappa(pairs, squared_weight(span)) if span else None
         return {
             str(AGREES): fmean(self._agreement(number, id_) for id_ in ids),
-            "weighted kappa": 0.0 if found is None else found.value,
+            "weighted kappa": 0.0 if agreement is None else agreement.value,
             str(PASSES): fmean(right[True]) if right[True] else 1.0,
             str(FAILS): fmean(right[False]) if right[False] else 1.0,
         }

@@ -377,10 +377,10 @@ class Leaks:
 
     def fault(self, candidate: str) -> str | None:
         """Return why a candidate is refused; ``None`` if it contains nothing of a held-out case."""
-        found = self.found(candidate)
-        if not found:
+        leaked = self.found(candidate)
+        if not leaked:
             return None
-        return f"it holds text of cases that are held out: `{found[0]}`"
+        return f"it holds text of cases that are held out: `{leaked[0]}`"
 
 
 def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:
@@ -395,5 +395,5 @@ def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:
 def _telling(text: str) -> set[str]:
     plain = _THOUSANDS.sub("", text)
     numbers = {each for each in _NUMBER.findall(plain) if not _ORDINARY.fullmatch(each)}
-    found = {match.casefold() for match in _TELLING.findall(plain)}
-    return numbers | {each for each in found if not _ORDINARY.fullmatch(each)}
+    words = {match.casefold() for match in _TELLING.findall(plain)}
+    return numbers | {each for each in words if not _ORDINARY.fullmatch(each)}

@@ -231,18 +231,18 @@ class _Run:
         differing = await self.plays.differing(some, repeat_each)
         if not differing:
             return False
-        found = (
+        observed = (
             f"{len(differing)} of {counted(len(some), 'case')} came out otherwise when played again"
         )
         if self.options.max_calls is not None:
             self.result.notes.append(
-                f"{found}: agents or judges are random. Give {option('repeat')}, with a higher "
+                f"{observed}: agents or judges are random. Give {option('repeat')}, with a higher "
                 f"{option('max_calls')}"
             )
             return False
         repeat_each(_REPEATS)
         self.result.notes.append(
-            f"{found}: agents or judges are random, so each case is played {_REPEATS} times "
+            f"{observed}: agents or judges are random, so each case is played {_REPEATS} times "
             f"({option('repeat')} decides otherwise)"
         )
         return True
@@ -562,12 +562,12 @@ class _Search:
         then, now = (
             {id_: [value] for id_, value in zip(seen, own, strict=True)} for own in (theirs, mine)
         )
-        found = compare_pairs(then, now)
+        difference = compare_pairs(then, now)
         return (
-            found is not None
-            and found.difference.value < 0
-            and found.p is not None
-            and found.p <= _LOST
+            difference is not None
+            and difference.difference.value < 0
+            and difference.p is not None
+            and difference.p <= _LOST
         )
 
     async def _propose(self, parent: str, moments: Sequence[str]) -> str:

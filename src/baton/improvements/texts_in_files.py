@@ -90,7 +90,7 @@ def changes_of_files(
     named: dict[Path, list[str]] = {}
     problems: list[Problem] = []
     for change in changes:
-        found: list[tuple[Path, bytes]] = []
+        changed: list[tuple[Path, bytes]] = []
         try:
             for file, is_named in _files(places.get(change.component, ()), root).items():
                 if leave is not None and file.is_relative_to(leave.resolve()):
@@ -99,16 +99,16 @@ def changes_of_files(
                     read[file] = _bytes(file)
                     now[file] = read[file]
                 new = _written(file, now[file], change, is_named=is_named)
-                found += [(file, data) for data in new]
+                changed += [(file, data) for data in new]
         except InputError as error:
             problems += error.problems
             continue
-        if len(found) == 1:
-            file, data = found[0]
+        if len(changed) == 1:
+            file, data = changed[0]
             now[file] = data
             named.setdefault(file, []).append(change.component)
         else:
-            problems.append(Problem(message=_why_not(change, [file for file, _ in found], root)))
+            problems.append(Problem(message=_why_not(change, [file for file, _ in changed], root)))
     if problems:
         raise InputError(problems)
     return [
@@ -181,17 +181,17 @@ def _files(places: Iterable[Path], root: Path) -> dict[Path, bool]:
 
     The value is whether a place names the file itself.
     """
-    found: dict[Path, bool] = {}
+    files: dict[Path, bool] = {}
     for place in places:
         if not place.is_dir():
             path = place.parent.resolve() / place.name
             _refuse_leaving(path, root)
-            found[path] = True
+            files[path] = True
             continue
         for path in islice(_below(place.resolve()), FILES):
             if path.is_relative_to(root):
-                found.setdefault(path, False)
-    return found
+                files.setdefault(path, False)
+    return files
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -232,21 +232,21 @@ def _written(file: Path, data: bytes, change: Change, *, is_named: bool) -> Iter
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return
-    found: list[str] = []
+    candidates: list[str] = []
     # A file that contains only the text: one that `prompts:` names.
     if not are_examples(change.component) and text.removeprefix("\ufeff").rstrip(
         "\r\n"
     ) == change.before.rstrip("\r\n"):
         bare = text.rstrip("\r\n")
         mark = "\ufeff" if text.startswith("\ufeff") else ""
-        found.append(mark + _as_lines(change.after.rstrip("\n"), text) + text[len(bare) :])
+        candidates.append(mark + _as_lines(change.after.rstrip("\n"), text) + text[len(bare) :])
     elif file.suffix in (".yaml", ".yml", ".json"):
-        found += _in_document(file, text, change, is_named=is_named)
+        candidates += _in_document(file, text, change, is_named=is_named)
     elif file.suffix == ".py":
-        found += _in_python(file, text, change)
+        candidates += _in_python(file, text, change)
     elif file.suffix == ".md":
-        found += _in_markdown(file, text, change)
-    for new in found:
+        candidates += _in_markdown(file, text, change)
+    for new in candidates:
         yield new.encode("utf-8")
 
 
@@ -277,13 +277,13 @@ def _in_python(file: Path, text: str, change: Change) -> list[str]:
     if not literals:
         return []
     best = max(each.says for each in literals)
-    found = []
+    candidates = []
     for each in literals:
         if each.says == best:
             new = _with_literal(text, each, change)
             if new is not None:
-                found.append(new)
-    return found
+                candidates.append(new)
+    return candidates
 
 
 def _literals(tree: ast.AST, change: Change) -> Iterator[_Literal]:
@@ -388,7 +388,7 @@ def _source_of(value: str, old: str) -> str:
 
 def _choice_in_python(file: Path, text: str, tree: ast.AST, change: Change) -> list[str]:
     """Return a program with other cases in ``prompts.examples("examples:NAME", "FILE:a,b")``."""
-    found = []
+    candidates = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or len(node.args) != 2:
             continue
@@ -403,8 +403,8 @@ def _choice_in_python(file: Path, text: str, tree: ast.AST, change: Change) -> l
             )
             literal = _Literal(choice, 0, is_loose=False)
             made = _with_literal(text, literal, new)
-            found += [made] if made is not None else []
-    return found
+            candidates += [made] if made is not None else []
+    return candidates
 
 
 def _choice(old: str, examples: str, folder: Path) -> str:
@@ -432,13 +432,13 @@ def _in_document(file: Path, text: str, change: Change, *, is_named: bool) -> li
     kind, _, of = change.component.partition(":")
     if not is_named and not (isinstance(value, dict) and value.get("name") == of):
         return []
-    found: list[tuple[int, list[str | int]]] = []
+    places: list[tuple[int, list[str | int]]] = []
     after = change.after
     if are_examples(change.component):
         for path, scalar in _scalars(value):
             if path[-1] == change.component:
                 after = _choice(scalar, change.after, file.parent)
-                found.append((0, path))
+                places.append((0, path))
     else:
         for path, scalar in _scalars(value):
             if scalar.rstrip("\n") == change.before.rstrip("\n"):
@@ -448,12 +448,12 @@ def _in_document(file: Path, text: str, change: Change, *, is_named: bool) -> li
                 is_of = of in names or of in path[:-1] or path[-1] == change.component
                 if not is_named and not (is_argument and len(path) == 1):
                     continue
-                found.append((2 if is_argument and is_of else 1 if is_argument else 0, path))
-    if not found:
+                places.append((2 if is_argument and is_of else 1 if is_argument else 0, path))
+    if not places:
         return []
-    best = max(says for says, _ in found)
+    best = max(says for says, _ in places)
     made = []
-    for says, path in found:
+    for says, path in places:
         if says == best:
             kept = "\n" if str(_at(value, path)).endswith("\n") else ""
             changed = _put(value, path, after.rstrip("\n") + kept)

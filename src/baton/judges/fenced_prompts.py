@@ -96,7 +96,7 @@ def neutral(text: str) -> str:
     text = _BREAKS.sub("\n", text).encode("utf-8", "replace").decode()
     text = text.translate(_BRACKETS)
     text = _HIDDEN.sub(_named, text)
-    return _TOKEN.sub(lambda found: f"{found[0]} ", text)
+    return _TOKEN.sub(lambda match: f"{match[0]} ", text)
 
 
 def _named(match: re.Match[str]) -> str:

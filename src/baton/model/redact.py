@@ -393,7 +393,7 @@ def redaction_in(value: Any) -> Redaction | None:
     that is redacted in the same way, whatever is redacted besides.
     """
     text = msgspec.json.encode(value).decode()
-    kinds = {found[1:-6] for found in _TAG.findall(text)}
+    kinds = {tag[1:-6] for tag in _TAG.findall(text)}
     secrets = SECRETS if "key" in kinds else ()
     named = (*secrets, *(kind for kind in PERSONAL if kind in kinds))
     return Redaction(kinds=named) if named else None
@@ -511,7 +511,7 @@ class _Replacer:
         """Return a text with tags, and record whether there are new ones."""
         new = mask(text)
         if self._known is not None:
-            new = self._known.sub(lambda found: self._tags[found[0]], new)
+            new = self._known.sub(lambda match: self._tags[match[0]], new)
         new = self._finder.replace(new)
         self.changed = self.changed or new != text
         return new

@@ -99,11 +99,11 @@ _SPELT_SIGNS: list[tuple[frozenset[str], Kind]] = [
 def kind_of(keys: Collection[str]) -> Kind | None:
     """Return the type of an object with these keys; ``None`` if it contains no trace."""
     names = {snake(key) for key in keys}
-    found = next((kind for signs, kind in _SIGNS if signs <= names), None)
-    if found is None:
+    matching = next((kind for signs, kind in _SIGNS if signs <= names), None)
+    if matching is None:
         spelt = set(keys)
-        found = next((kind for signs, kind in _SPELT_SIGNS if signs <= spelt), None)
-    return found or format_of(names)
+        matching = next((kind for signs, kind in _SPELT_SIGNS if signs <= spelt), None)
+    return matching or format_of(names)
 
 
 def is_refused(keys: Collection[str]) -> bool:
@@ -353,17 +353,17 @@ class FileReader:
             yield from self._read_all((pieces(index), kind) for index in range(count))
             return
         first = top if isinstance(top, dict) else _object_keys(top[0]) if top else None
-        found = kind_of(first) if first is not None else None
-        if found in _REFUSED:
-            raise self._refusal(found)
-        if found is None and isinstance(top, dict):
+        of_first = kind_of(first) if first is not None else None
+        if of_first in _REFUSED:
+            raise self._refusal(of_first)
+        if of_first is None and isinstance(top, dict):
             self._refuse_pages(top)
-        if found in _CLAUDE:
-            yield from self._claude(found)
-        elif isinstance(top, list) and found == "adk-event":
+        if of_first in _CLAUDE:
+            yield from self._claude(of_first)
+        elif isinstance(top, list) and of_first == "adk-event":
             yield self._events(document)
-        elif found is not None:
-            yield from self._read(document, found)
+        elif of_first is not None:
+            yield from self._read(document, of_first)
         elif isinstance(top, list) and first is not None:
             whole = format_of(map(snake, first), whole=True)
             if whole is not None:
@@ -458,10 +458,10 @@ def _top_of(document: Document) -> _Listed | dict[str, msgspec.Raw] | list[msgsp
 
 def _kind(document: Document) -> Kind:
     keys = document.shallow()
-    found = kind_of(keys) if isinstance(keys, dict) else None
-    if found is None:
+    kind = kind_of(keys) if isinstance(keys, dict) else None
+    if kind is None:
         raise InputError(document.problem("this line contains no trace", document.first_line))
-    return found
+    return kind
 
 
 def _object_keys(raw: msgspec.Raw) -> list[str] | None:

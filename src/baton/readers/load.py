@@ -118,16 +118,16 @@ def _read_units(
     on_note: Callable[[str], None],
 ) -> Iterator[Trace]:
     for unit in units:
-        found = 0
+        traces_read = 0
         try:
             for trace in unit.traces():
-                found += 1
+                traces_read += 1
                 if trace is not None:
                     yield trace
-            if not found and unit.file in targets:
+            if not traces_read and unit.file in targets:
                 message = EMPTY if _is_empty(unit.file) else _why_no_trace(unit.file)
                 raise InputError(Problem(file=str(unit.file), message=message))
-            if not found:
+            if not traces_read:
                 on_note(f"{unit.file}: contains no trace")
         except InputError as error:
             on_problem(without_secrets(error))
@@ -315,11 +315,11 @@ def claude_agents(folder: Path, links: list[Path] | None = None) -> list[Path]:
     read.
     """
     agents = folder / ".claude" / "agents"
-    found = [agents.parent, agents, *(path for path in agents.glob("**/*.md") if path.is_file())]
-    leading_out = [path for path in found if not stays_in(path, folder)]
+    paths = [agents.parent, agents, *(path for path in agents.glob("**/*.md") if path.is_file())]
+    leading_out = [path for path in paths if not stays_in(path, folder)]
     if leading_out and links is not None:
         links += leading_out
-    return [agents] if len(found) > 2 and not leading_out else []
+    return [agents] if len(paths) > 2 and not leading_out else []
 
 
 def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
@@ -329,11 +329,11 @@ def files_below(folder: Path, links: list[Path] | None = None) -> list[Path]:
     folder, which are added to ``links``: with such links, a folder from somebody else could name
     any file of the user.
     """
-    found = [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
-    leading_out = [file for file in found if not stays_in(file, folder)]
+    files = [file for file in sorted(folder.rglob("*")) if _may_hold(file, folder)]
+    leading_out = [file for file in files if not stays_in(file, folder)]
     if leading_out and links is not None:
         links += leading_out
-    return [file for file in found if file not in leading_out] if leading_out else found
+    return [file for file in files if file not in leading_out] if leading_out else files
 
 
 def outside(links: Collection[Path], exclude: Collection[Path] = ()) -> list[Problem]:

@@ -45,5 +45,5 @@ def formats() -> dict[str, FileFormat]:
 def format_of(keys: Iterable[str], *, whole: bool = False) -> str | None:
     """Return the name of the format of an object with these keys, or of a list of such objects."""
     names = set(keys)
-    found = (name for name, each in formats().items() if each.keys <= names)
-    return next((name for name in found if formats()[name].whole == whole), None)
+    matching = (name for name, each in formats().items() if each.keys <= names)
+    return next((name for name in matching if formats()[name].whole == whole), None)

@@ -314,12 +314,12 @@ def remote_shards(address: str, size: int) -> Iterator[Shard]:
     system, root = open_address(address)
     folders: dict[str, list[str]] = {}
     try:
-        found = _found(system, root)
+        sizes = _found(system, root)
     except (OSError, ValueError) as error:
         raise unreadable(address, error) from None
-    if not found:
+    if not sizes:
         raise InputError(Problem(file=address, message="no such file or folder"))
-    for name, length in found:
+    for name, length in sizes:
         if length > size and _can_be_cut(system, name):
             for start, end in ranges(length, size):
                 yield Shard(files=[system.unstrip_protocol(name)], start=start, end=end)
@@ -327,7 +327,7 @@ def remote_shards(address: str, size: int) -> Iterator[Shard]:
             folders.setdefault(str(PurePosixPath(name).parent), []).append(name)
     for folder, names in folders.items():
         files = [system.unstrip_protocol(name) for name in names]
-        yield Shard(files=files, folder=system.unstrip_protocol(folder), named=len(found) == 1)
+        yield Shard(files=files, folder=system.unstrip_protocol(folder), named=len(sizes) == 1)
 
 
 @contextmanager
@@ -398,14 +398,14 @@ def _ends_a_line(stream: Any) -> bool:
 def _found(system: Any, root: str) -> list[tuple[str, int]]:
     """Return the files and their lengths in bytes, by name."""
     if any(mark in root for mark in "*?["):
-        found = system.glob(root, detail=True)
+        listed = system.glob(root, detail=True)
     elif system.isfile(root):
         return [(root, int(system.info(root)["size"]))]
     else:
-        found = system.find(root, detail=True)
+        listed = system.find(root, detail=True)
     return sorted(
         (name, int(info["size"]))
-        for name, info in found.items()
+        for name, info in listed.items()
         if info["type"] == "file" and not PurePosixPath(name).name.startswith(".")
     )
 

@@ -74,7 +74,7 @@ def _targets_in(definitions: str) -> dict[str, list[str]]:
 
 
 def _targets(definitions: list[Any]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
     for item in definitions:
         if isinstance(item, str) and not any(word in item for word in _LISTING):
             continue
@@ -83,7 +83,7 @@ def _targets(definitions: list[Any]) -> dict[str, list[str]]:
             continue
         declared = first(definition, "function_declarations", "functionDeclarations")
         if isinstance(declared, list):
-            found |= _targets(declared)
+            targets |= _targets(declared)
             continue
         inner = first(definition, "function", "toolSpec", "tool")
         definition = inner if isinstance(inner, dict) else definition
@@ -98,8 +98,8 @@ def _targets(definitions: list[Any]) -> dict[str, list[str]]:
         key = next((key for key in TARGET_ARGUMENTS if key in arguments), None)
         listed = _listed(arguments[key], schema) if key is not None else None
         if listed:
-            found[name] = listed
-    return found
+            targets[name] = listed
+    return targets
 
 
 def _listed(asked: Any, schema: Mapping[str, Any]) -> list[str] | None:

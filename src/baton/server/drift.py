@@ -122,7 +122,7 @@ def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]
     interval. Times are RFC 3339.
     """
     drifting = _drifting(store, project, rule)
-    found = []
+    compared = []
     for each in rule.drift_alerts:
         query = select(score.c.details).where(
             score.c.project == project,
@@ -138,7 +138,7 @@ def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]
             for each_use in distilled_uses(msgspec.json.decode(details)):
                 use.join(each_use)
         since = drifting.get(each.evaluator)
-        found.append(
+        compared.append(
             {
                 "evaluator": each.evaluator,
                 "file": each.file,
@@ -153,7 +153,7 @@ def drift_status(store: Store, project: int, rule: Rule) -> list[dict[str, Any]]
                 else datetime.fromtimestamp(since, UTC).isoformat(),
             }
         )
-    return found
+    return compared
 
 
 def _drifting(store: Store, project: int, rule: Rule) -> dict[str, float]:

@@ -27,26 +27,26 @@ def mark(trace: Trace, answered: Sequence[Answered]) -> None:
     unplaced: list[str] = []
     for each in answered:
         sent = _as_dispatch(each)
-        found = (
+        marked = (
             _dispatch_of(dispatches, each)
             if each.request.kind == "agent"
             else _call_of(calls, each)
         )
-        if isinstance(found, ToolCall) and found.dispatch is None and sent is not None:
-            found = _made_by_tool(trace, sent) or found
-        elif found is None and sent is not None:
-            found = _made_by_tool(trace, sent) if sent.request.tool else _by_program(trace, sent)
-        if found is None:
+        if isinstance(marked, ToolCall) and marked.dispatch is None and sent is not None:
+            marked = _made_by_tool(trace, sent) or marked
+        elif marked is None and sent is not None:
+            marked = _made_by_tool(trace, sent) if sent.request.tool else _by_program(trace, sent)
+        if marked is None:
             unplaced.append(each.request.name)
             continue
-        found.stand_in = each.by
-        if isinstance(found, Dispatch):
+        marked.stand_in = each.by
+        if isinstance(marked, Dispatch):
             continue
         if each.answer.refused:
-            found.status, found.refused_by = "refused", "policy"
-        elif each.answer.error is not None and found.status == "ok":
+            marked.status, marked.refused_by = "refused", "policy"
+        elif each.answer.error is not None and marked.status == "ok":
             # Some frameworks give their model an error like any other result.
-            found.status, found.error = "failed", each.answer.error
+            marked.status, marked.error = "failed", each.answer.error
     if unplaced:
         trace.attributes[UNPLACED] = unplaced
 

@@ -288,12 +288,12 @@ _SPENT_WORDS = {"tool_calls": "tool calls", "model_calls": "model calls", "secon
 
 def _spent(name: str, text: str) -> tuple[str, str, str]:
     """Return a tile: its word, the sum, and the mean."""
-    found = _SPENT.match(text)
-    if found is None:
+    match = _SPENT.match(text)
+    if match is None:
         return _SPENT_WORDS.get(name, name), text, ""
-    rest = re.sub(r" of (.*) cases", r" (\1)", found[3])
-    mean = f"{found[2]} a case{rest}" if found[2] else ""
-    return _SPENT_WORDS.get(name, name), found[1], mean
+    rest = re.sub(r" of (.*) cases", r" (\1)", match[3])
+    mean = f"{match[2]} a case{rest}" if match[2] else ""
+    return _SPENT_WORDS.get(name, name), match[1], mean
 
 
 def _drawn_routing(routing: Mapping[str, Any], hues: dict[str, int]) -> dict[str, Any]:

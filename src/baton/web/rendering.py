@@ -117,7 +117,7 @@ def drawn_text(text: str) -> Markup:
 
     It is for elements that these scripts may draw again; see ``shown`` of ``dom.js``.
     """
-    return escape(_UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text))
+    return escape(_UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text))
 
 
 _UNSEEN = re.compile(f"[{character_class((*UNSEEN, *LINE_BREAKS))}]")

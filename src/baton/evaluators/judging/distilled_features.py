@@ -254,10 +254,10 @@ def _body_of(text: str) -> str:
 
 def _words_in(text: str) -> str:
     """Return the words of agents or users in a section, as one line."""
-    found, is_said = [], False
+    texts, is_said = [], False
     for line in text.split("\n"):
         if not line.startswith(INDENT):
             is_said = line.rstrip().endswith("said:")
         elif is_said:
-            found.append(line.strip())
-    return " ".join(found)
+            texts.append(line.strip())
+    return " ".join(texts)

@@ -207,7 +207,7 @@ class Played:
         voice: Voice,
         match: Match,
         terms: Terms,
-        found: list[tuple[str, str]],
+        fitting: list[tuple[str, str]],
     ) -> Part:
         lacking = []
         for wanted in visit.says or ():
@@ -219,7 +219,7 @@ class Played:
             if where is None:
                 lacking.append(wanted)
             else:
-                found.append((wanted, where))
+                fitting.append((wanted, where))
         if not lacking:
             return Part(Sure.YES)
         if not voice.whole:

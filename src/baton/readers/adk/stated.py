@@ -156,24 +156,24 @@ def _stated_chain(
 ) -> list[str] | None:
     """Return the chain that ``metadata`` states for one turn."""
     chains = metadata.get("agent_chains")
-    found: Any = None
+    chain: Any = None
     if isinstance(chains, dict):
-        found = chains.get(wire.invocation_id or "")
+        chain = chains.get(wire.invocation_id or "")
     elif isinstance(chains, list):
         by_id = [c for c in chains if isinstance(c, dict) and c.get("invocation_id") is not None]
         entry = next((c for c in by_id if c["invocation_id"] == wire.invocation_id), None)
         if not by_id and len(chains) == turns:
             entry = chains[number]
-        found = entry
+        chain = entry
         if isinstance(entry, dict):
-            found = next((entry[key] for key in _CHAIN if key in entry), None)
-    if found is None and turns == 1:
-        found = metadata.get("agent_chain")
-    if found is None:
+            chain = next((entry[key] for key in _CHAIN if key in entry), None)
+    if chain is None and turns == 1:
+        chain = metadata.get("agent_chain")
+    if chain is None:
         return None
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise ValueError(f"an agent chain has to be a list of names, got {found!r}")
-    return [name for name in found if name != "user"] or None
+    if not isinstance(chain, list) or not all(isinstance(name, str) for name in chain):
+        raise ValueError(f"an agent chain has to be a list of names, got {chain!r}")
+    return [name for name in chain if name != "user"] or None
 
 
 def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] | None) -> None:

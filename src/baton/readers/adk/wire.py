@@ -104,15 +104,15 @@ def session_attributes(begins: SessionInput | None) -> dict[str, Any]:
 
 def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
     """Count unread keys."""
-    found: dict[str, Dropped] = {}
+    dropped: dict[str, Dropped] = {}
     for extra_key in extra_keys:
         name = ".".join(str(step) for step in extra_key.path if isinstance(step, str))
-        entry = found.setdefault(name, Dropped(what=f"key `{name}`", count=0))
+        entry = dropped.setdefault(name, Dropped(what=f"key `{name}`", count=0))
         entry.count += 1
         entry.example = entry.example or msgspec.json.encode(extra_key.value)[:80].decode(
             "utf-8", "replace"
         )
-    return list(found.values())
+    return list(dropped.values())
 
 
 def _body(data: bytes) -> bytes:

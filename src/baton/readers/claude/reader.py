@@ -44,11 +44,11 @@ def read_session(recorded: Path | InputFile, *, source: Source, catalog: Catalog
         InputError: a line is not a JSON object, or a sub-agent's session does not exist.
     """
     opened = recorded if isinstance(recorded, InputFile) else InputFile(recorded)
-    found, path = head(opened), opened.path
-    if found is not None and found.side and path.name.startswith("agent-"):
+    start, path = head(opened), opened.path
+    if start is not None and start.side and path.name.startswith("agent-"):
         main = session_file(path)
         if main is None:
-            message = f"belongs to a sub-agent of the session {found.session}, which is missing"
+            message = f"belongs to a sub-agent of the session {start.session}, which is missing"
             raise InputError(Problem(file=str(path), message=message))
         opened.close()
         opened, path = InputFile(main), main
@@ -264,16 +264,16 @@ def _better(usage: Usage | None, other: Usage | None) -> Usage | None:
         return usage
     has_counts = _has_counts(other)
     if usage is None or (has_counts and other.complete and not usage.complete):
-        found = msgspec.structs.replace(other)
+        better = msgspec.structs.replace(other)
         if usage is not None:
-            found.failed_requests = found.failed_requests or usage.failed_requests
-            found.requests = found.requests or usage.requests
+            better.failed_requests = better.failed_requests or usage.failed_requests
+            better.requests = better.requests or usage.requests
     else:
-        found = msgspec.structs.replace(usage)
+        better = msgspec.structs.replace(usage)
     cost = other if other.cost_usd is not None else usage
     if cost is not None:
-        found.cost_usd, found.cost_from = cost.cost_usd, cost.cost_from
-    return found if has_counts or found.cost_usd is not None or usage is not None else None
+        better.cost_usd, better.cost_from = cost.cost_usd, cost.cost_from
+    return better if has_counts or better.cost_usd is not None or usage is not None else None
 
 
 def _has_counts(usage: Usage | None) -> bool:

@@ -218,8 +218,8 @@ class SessionReader:
             if run is not None:
                 self.interrupted.add(run.id)
                 seen(run, entry.at)
-        elif found := notices(text):
-            for notice in found:
+        elif notes := notices(text):
+            for notice in notes:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
             self._read_input(thread, heard, entry)
@@ -385,8 +385,8 @@ class SessionReader:
             return
         heard = block_content(attachment.get("prompt"))
         thread = self.threads.of(entry)
-        if found := notices(heard.text or ""):
-            for notice in found:
+        if notes := notices(heard.text or ""):
+            for notice in notes:
                 self._notice(notice, entry.at)
         elif thread is not self.threads.main:
             if thread.run is not None:

@@ -71,10 +71,10 @@ def head(file: InputFile) -> Head | None:
 def session_file(agent_file: Path) -> Path | None:
     """Return the file of the session that a sub-agent's file belongs to, if it exists."""
     with InputFile(agent_file) as file:
-        found = head(file)
+        start = head(file)
     # A file may contain anything: a session called `../../private` is not opened.
-    has_name = found is not None and Path(found.session).name == found.session
-    places = [agent_file.parent / f"{found.session}.jsonl"] if found and has_name else []
+    has_name = start is not None and Path(start.session).name == start.session
+    places = [agent_file.parent / f"{start.session}.jsonl"] if start and has_name else []
     for folder in agent_file.parents:
         if folder.name == "subagents":
             places.append(folder.parent.with_suffix(".jsonl"))
@@ -94,8 +94,8 @@ def agent_files(main: Path, session: str) -> list[AgentFile]:
     paths = sorted(below.rglob(AGENT_FILES)) if below.is_dir() and not leads_out else []
     beside = [InputFile(path) for path in sorted(main.parent.glob(AGENT_FILES))]
     for file in one_by_one(beside):
-        found, path = head(file), file.path
-        if path != main and found is not None and found.side and found.session == session:
+        start, path = head(file), file.path
+        if path != main and start is not None and start.side and start.session == session:
             paths.append(path)
     return [
         AgentFile(path, path.stem.removeprefix("agent-"), _meta(path.with_suffix(".meta.json")))
@@ -168,14 +168,14 @@ def sort_files(files: Iterable[InputFile]) -> Folder:
     for file in files:
         path = file.path
         folder.inputs[path] = file
-        found = head(file) if path.suffix in _SUFFIXES else None
-        if found is None:
+        start = head(file) if path.suffix in _SUFFIXES else None
+        if start is None:
             folder.rest.append(path)
-        elif found.hooks:
-            hooks.append((found.session, path))
-        elif found.stream:
-            folder.streams.setdefault(found.session, []).append(path)
-        elif found.side and path.match(AGENT_FILES):
+        elif start.hooks:
+            hooks.append((start.session, path))
+        elif start.stream:
+            folder.streams.setdefault(start.session, []).append(path)
+        elif start.side and path.match(AGENT_FILES):
             sides.append(path)
         else:
             folder.sessions[path.stem if path.stem not in folder.sessions else str(path)] = path

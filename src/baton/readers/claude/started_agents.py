@@ -44,8 +44,8 @@ class Cards:
                 for block in entry.blocks:
                     if block.get("is_error") is True:
                         text = block_content(block.get("content")).plain()
-                        found = _AVAILABLE.search(text)
-                        self._names(found[1].split(", ") if found else [])
+                        match = _AVAILABLE.search(text)
+                        self._names(match[1].split(", ") if match else [])
 
     def all(self) -> Catalog:
         """Return all known agents by name."""
@@ -89,10 +89,10 @@ class Cards:
 
 def listed_agent(line: str) -> tuple[str, AgentCard] | None:
     """Read a line of a listing, ``- name: description (Tools: Read, Grep)``."""
-    found = _LINE.match(line.strip())
-    if found is None:
+    match = _LINE.match(line.strip())
+    if match is None:
         return None
-    name, text = found[1].strip(), found[2]
+    name, text = match[1].strip(), match[2]
     tools = _TOOLS.search(text)
     card = AgentCard(description=(text[: tools.start()] if tools else text).strip() or None)
     if tools is not None:

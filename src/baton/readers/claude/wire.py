@@ -209,14 +209,14 @@ def _entries(file: str, values: Iterable[tuple[int, Any]]) -> Iterator[Entry]:
 
 def text_at(value: Any, key: str) -> str:
     """Return the text at a key; empty for anything else."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, str) else ""
+    text = value.get(key) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def dict_at(value: Any, key: str) -> dict[str, Any]:
     """Return the object at a key; an empty one for anything else."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else {}
+    inner = value.get(key) if isinstance(value, dict) else None
+    return inner if isinstance(inner, dict) else {}
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
@@ -226,16 +226,16 @@ def is_list(value: Any) -> TypeGuard[list[Any]]:
 
 def count_at(value: Any, key: str) -> int | None:
     """Return the count at a key; ``None`` for anything else."""
-    found = value.get(key) if isinstance(value, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+    count = value.get(key) if isinstance(value, dict) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) and count >= 0 else None
 
 
 def amount_at(value: Any, key: str) -> float | None:
     """Return the number at a key, if it is finite and not below zero."""
-    found = value.get(key) if isinstance(value, dict) else None
-    if isinstance(found, bool) or not isinstance(found, int | float):
+    amount = value.get(key) if isinstance(value, dict) else None
+    if isinstance(amount, bool) or not isinstance(amount, int | float):
         return None
-    return float(found) if 0 <= found < math.inf else None
+    return float(amount) if 0 <= amount < math.inf else None
 
 
 def seconds(value: Any) -> float | None:
@@ -296,10 +296,10 @@ def block_content(content: Any) -> Content:
 
 def tool_content(content: Any) -> Content | None:
     """Return the result of a tool, without the reminders that the harness appends."""
-    found = block_content(content)
-    if found.text is not None:
-        found.text = without_reminders(found.text)
-    return found if found or found.text is not None else None
+    result = block_content(content)
+    if result.text is not None:
+        result.text = without_reminders(result.text)
+    return result if result or result.text is not None else None
 
 
 def without_reminders(text: str) -> str:
@@ -332,10 +332,10 @@ def answer_content(content: Any, result: Any) -> Content | None:
     kept = content
     if is_list(content):
         kept = [block for block in content if _TRAILER.match(text_at(block, "text")) is None]
-    found = block_content(kept)
-    if found.text is not None:
-        found.text = _unframed(found.text)
-    return found or None
+    answer = block_content(kept)
+    if answer.text is not None:
+        answer.text = _unframed(answer.text)
+    return answer or None
 
 
 def notices(text: str) -> list[Notice]:
@@ -380,8 +380,8 @@ def _notice(body: str) -> Notice:
 
 
 def _tag(body: str, name: str) -> str:
-    found = re.search(rf"<{name}>([^<]*)</{name}>", body)
-    return found[1].strip() if found else ""
+    match = re.search(rf"<{name}>([^<]*)</{name}>", body)
+    return match[1].strip() if match else ""
 
 
 def _part(block: dict[str, Any]) -> Part | None:
@@ -446,7 +446,7 @@ def local_commands(entries: list[Entry]) -> set[int]:
 
     Claude Code itself prints the output, which follows. Commands that are prompts have none.
     """
-    found: set[int] = set()
+    commands: set[int] = set()
     command: Entry | None = None
     for entry in entries:
         if entry.type == "assistant":
@@ -454,19 +454,19 @@ def local_commands(entries: list[Entry]) -> set[int]:
         elif entry.type == "user" and entry.main:
             text = block_content(entry.message.get("content")).plain()
             if command is not None and text.startswith(_COMMAND_OUTPUT):
-                found.add(id(command))
+                commands.add(id(command))
             command = entry if text.lstrip().startswith(_COMMANDS) else None
-    return found
+    return commands
 
 
 def text_of(data: dict[str, Any]) -> str:
     """Return what a message of an unknown kind says, if it says anything."""
     for key in ("message", "content", "text", "result", "data"):
-        found = data.get(key)
-        if isinstance(found, str) and found:
-            return found
-        if found and isinstance(found, dict | list):
-            inner = found.get("content") if isinstance(found, dict) else found
+        value = data.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if value and isinstance(value, dict | list):
+            inner = value.get("content") if isinstance(value, dict) else value
             text = block_content(inner).plain()
             if text:
                 return text

@@ -85,8 +85,8 @@ def visits_of(result: MultiAgentResult) -> Visits:
 
 def node_id(node: Any) -> str | None:
     """Return the id of a node, which is either a plain string or part of an object."""
-    found = node.get("node_id") if isinstance(node, dict) else node
-    return found if isinstance(found, str) else None
+    id_ = node.get("node_id") if isinstance(node, dict) else node
+    return id_ if isinstance(id_, str) else None
 
 
 def is_exception(node: NodeResult) -> bool:

@@ -60,16 +60,16 @@ def followed(tree: Tree, agent: Span) -> dict[str, list[str]] | None:
     titles = [text.strip() for text in texts]
     if _INPUTS not in titles:
         return None
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     name = None
     start = titles.index(_INPUTS) + 1
     for text, title in zip(texts[start:], titles[start:], strict=True):
         if title.startswith(_FROM) and title.endswith(":"):
             name = title.removeprefix(_FROM).removesuffix(":")
-            found[name] = []
+            by_name[name] = []
         elif name is not None and text.startswith(_ANSWER):
-            found[name].append(text.partition(": ")[2].removesuffix("\n"))
-    return found or None
+            by_name[name].append(text.partition(": ")[2].removesuffix("\n"))
+    return by_name or None
 
 
 class Dispatches:

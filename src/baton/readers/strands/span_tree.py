@@ -85,44 +85,44 @@ class Tree:
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
-        found: Span | None = None
+        owner: Span | None = None
         while at is not None and id(at) not in seen:
             if id(at) in self._owners:
-                found = self._owners[id(at)]
+                owner = self._owners[id(at)]
                 break
             seen.add(id(at))
             path.append(at)
             stated = self._by_id.get(at.agent_span_id) if at.agent_span_id else None
             at = stated if stated is not None and stated.span_type == AGENT else self._nearest(at)
             if at is not None and at.span_type == AGENT:
-                found = at
+                owner = at
                 break
-        if found is None and len(self.agents) == 1:
-            found = self.agents[0]
+        if owner is None and len(self.agents) == 1:
+            owner = self.agents[0]
         for each in path:
-            self._owners[id(each)] = found
-        return found
+            self._owners[id(each)] = owner
+        return owner
 
     def _nearest(self, span: Span) -> Span | None:
         """Return the enclosing agent or tool call of a span, cached for all spans on the way."""
         path: list[Span] = []
         seen: set[int] = set()
         at: Span | None = span
-        found: Span | None = None
+        nearest: Span | None = None
         while at is not None and id(at) not in seen:
             if id(at) in self._around:
-                found = self._around[id(at)]
+                nearest = self._around[id(at)]
                 break
             seen.add(id(at))
             path.append(at)
             id_ = at.span_info.parent_span_id
             at = self._by_id.get(id_) if id_ is not None else None
             if at is not None and id(at) not in seen and (at.span_type == AGENT or _is_call(at)):
-                found = at
+                nearest = at
                 break
         for each in path:
-            self._around[id(each)] = found
-        return found
+            self._around[id(each)] = nearest
+        return nearest
 
 
 def times(span: Span) -> tuple[float, float | None]:
