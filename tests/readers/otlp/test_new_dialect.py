@@ -97,6 +97,13 @@ DIALECT = Dialect(
     framework=Framework(has_rounds=True, has_data=True, broke_off=broke_off),
 )
 '''
+SCOPE = '''
+"""Acme's own spans, which follow OpenTelemetry's convention."""
+
+from .base import Dialect, Framework
+
+DIALECT = Dialect(name="acme", scopes=("acme.tracer",), framework=Framework(has_data=True))
+'''
 CORE = Path(otlp.__file__).parent
 MODULES = [
     path for path in sorted(CORE.rglob("*.py")) if not path.is_relative_to(CORE / "dialects")
@@ -188,6 +195,21 @@ def test_what_is_special_about_a_framework_is_in_its_file(tmp_path: Path) -> Non
     assert (pay["status"], pay["refused_by"]) == ("refused", "user")
     assert (run["status"], run["error"]) == ("failed", "No more money.")
     assert "turn.output.data" not in trace["unknown"]
+
+
+def test_a_framework_that_follows_a_convention_is_known_by_its_scope(tmp_path: Path) -> None:
+    copy = Copy(tmp_path)
+    copy.add(f"{FOLDER}/acme.py", SCOPE)
+    told = {"operation.name": "invoke_agent", "agent.name": "clerk"}
+    work = _span("1", "a", 10, None, **told)
+    for attribute in work["attributes"]:
+        attribute["key"] = attribute["key"].replace("acme.", "gen_ai.")
+    bare = {**_span("2", "a", 10, "1"), "name": "execute_tool pay"}
+    trace = _shown(copy, {"scope": {"name": "acme.tracer"}, "spans": [work, bare]})
+    assert trace["source"]["framework"] == "acme"
+    assert "turn.output.data" not in trace["unknown"]
+    [run] = trace["turns"][0]["runs"]
+    assert [step["name"] for step in run["steps"]] == ["pay"]
 
 
 def _code(module: Path) -> str:

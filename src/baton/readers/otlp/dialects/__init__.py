@@ -40,11 +40,13 @@ DIALECTS: tuple[Dialect, ...] = tuple(
 class _Plan(msgspec.Struct, frozen=True):
     """How to read spans of one shape: the convention, and the attributes that count tokens.
 
-    ``beside`` are readers of other conventions whose attributes these spans also have.
+    ``framework`` is the one that the scope names. ``beside`` are readers of other conventions whose
+    attributes these spans also have.
     """
 
     name: str
     read: Callable[[Span], Reading]
+    framework: str | None = None
     counts: list[tuple[str, str]] | None = None
     cost: str | None = None
     beside: tuple[Callable[[Span], Reading], ...] = ()
@@ -56,6 +58,7 @@ _MOST_SHAPES = 4096
 """The number of cached shapes, so that no file can fill the memory."""
 _NEW = _Plan("", lambda _: PlainSpan())
 _REFINE = {dialect.name: dialect.refine for dialect in DIALECTS if dialect.refine is not None}
+_SCOPES = {scope: dialect.name for dialect in DIALECTS for scope in dialect.scopes}
 _FRAMEWORKS = {d.name: d.framework for d in DIALECTS if d.framework is not None}
 _ANY = Framework()
 
@@ -98,6 +101,8 @@ def read_span(span: Span, names: set[str]) -> Reading:
     for read_beside in plan.beside:
         complete(says, read_beside(span))
     names.add(plan.name)
+    if says.framework is None:
+        says.framework = plan.framework
     if says.framework is not None:
         names.add(says.framework)
         refine = _REFINE.get(says.framework)
@@ -107,8 +112,11 @@ def read_span(span: Span, names: set[str]) -> Reading:
 
 
 def _plan(span: Span) -> _Plan | None:
+    framework = _SCOPES.get(span.scope)
     for dialect in DIALECTS:
-        if dialect.claims is not None and dialect.read is not None and dialect.claims(span):
+        if dialect.claims is None or dialect.read is None:
+            continue
+        if dialect.claims(span) or (framework is not None and dialect is DIALECTS[-1]):
             counts = counts_in(span.attributes, dialect.tokens)
             cost = next((name for name in dialect.costs if name in span.attributes), None)
             beside = tuple(
@@ -116,7 +124,7 @@ def _plan(span: Span) -> _Plan | None:
                 for other in DIALECTS
                 if other is not dialect and other.beside and other.read and other.beside(span)
             )
-            return _Plan(dialect.name, dialect.read, counts, cost, beside)
+            return _Plan(dialect.name, dialect.read, framework, counts, cost, beside)
     return None
 
 

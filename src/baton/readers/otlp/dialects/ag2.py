@@ -201,4 +201,9 @@ def _target(says: ToolSpan) -> str | None:
     return named or _NUMBER.sub("", says.target or "")
 
 
-DIALECT = Dialect(name=_NAME, refine=refine, resolve=resolve)
+DIALECT = Dialect(
+    name=_NAME,
+    refine=refine,
+    resolve=resolve,
+    scopes=("opentelemetry.instrumentation.ag2",),
+)

@@ -274,6 +274,7 @@ DIALECT = Dialect(
     read=read,
     refine=refine,
     resolve=resolve,
+    scopes=("autogen-core",),
     # It writes an `invoke_agent` span for each message that an agent answers.
     framework=Framework(has_rounds=True),
 )

@@ -56,8 +56,8 @@ class Dialect:
         name: The name of the dialect. Readings with this ``framework`` also belong to it.
         rank: Dialects are tried, and resolve, in this order, lowest first. The first one that
             claims a span reads it. Use a low rank for spans that only one instrumentation writes
-            (Claude Code: 10), and a high rank for attributes that many write (OpenTelemetry
-            GenAI: 90). Frameworks have rank 0, so they resolve before the convention does.
+            (Claude Code: 10), and a high rank for attributes that many write. OpenTelemetry GenAI
+            (90) is the last. Frameworks have rank 0, so they resolve before the convention does.
         claims: Returns whether a span follows this convention, by its scope, its name and the
             names of its attributes. It must not depend on values, because it is called only once
             for spans that have all of these names in common.
@@ -78,6 +78,9 @@ class Dialect:
             (``input_tokens``, or ``prompt_tokens``). They are read for requests and agents for
             which ``read`` returns no counts; the first prefix with counts is used.
         costs: Attributes with the cost of a request in US dollars; the first one present counts.
+        scopes: Scopes of a framework's own instrumentation, which follows a convention. A reading
+            that names no framework gets this one. Spans of these scopes that no convention claims
+            are read by the last one.
         prefixes: Prefixes of attributes that hold content or names. A span that has such
             attributes and that no dialect reads is reported as dropped.
         sessions: Attributes that name the conversation of a span.
@@ -101,6 +104,7 @@ class Dialect:
     goes_on: Callable[[list[Span], list[Span]], bool] | None = None
     tokens: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()

@@ -38,16 +38,6 @@ from .handover import hand_over
 _COMPLETION = "completion"
 # traceAI and others write only `gen_ai.span.kind`, with values of OpenInference.
 _KINDS = {"AGENT": "invoke_agent", "LLM": "chat", "TOOL": "execute_tool"}
-# Frameworks by the scope of the instrumentation. All of them use the same names of attributes.
-_FRAMEWORKS = {
-    "gcp.vertex.agent": "google-adk",
-    "strands.telemetry.tracer": "strands",
-    "pydantic-ai": "pydantic-ai",
-    microsoft.SCOPE: "microsoft-agent-framework",
-    "autogen-core": "autogen",
-    "opentelemetry.instrumentation.ag2": "ag2",
-    "opentelemetry.instrumentation.openai_agents": "openai-agents",
-}
 # Operations whose content is always in other spans, too: a cycle of Strands' loop, a node of its
 # graph, LangGraph's move to a node, and a kind that its writer did not know. Any other unknown
 # operation is reported as lost.
@@ -81,7 +71,6 @@ def claims(span: Span) -> bool:
         or "gen_ai.agent.name" in attributes
         or "gen_ai.tool.name" in attributes
         or "gen_ai.span.kind" in attributes
-        or span.scope in _FRAMEWORKS
         or _named_agent(span.name) is not None
         or carried.STRANDS_CALL in attributes
         or "event_loop.cycle_id" in attributes
@@ -107,7 +96,6 @@ def read(span: Span) -> Reading:
         says = PlainSpan(
             name=span.name, lost=None if known else f"spans of operation `{operation}`"
         )
-    says.framework = _FRAMEWORKS.get(span.scope)
     if attributes.get("gen_ai.system") == _STRANDS:
         says.framework = "strands"
     return says

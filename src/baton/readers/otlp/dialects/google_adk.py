@@ -207,6 +207,7 @@ DIALECT = Dialect(
     refine=refine,
     resolve=resolve,
     goes_on=goes_on,
+    scopes=("gcp.vertex.agent",),
     refusals=("This tool call is rejected.",),
     questions=("This tool call requires confirmation, please approve or reject.",),
     # A loop starts its agents again for each round. Ids of calls are `adk-` and a random number.

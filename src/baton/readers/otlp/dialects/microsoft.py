@@ -109,5 +109,6 @@ def _without_prompt(executor: Node) -> None:
 DIALECT = Dialect(
     name="microsoft-agent-framework",
     resolve=resolve,
+    scopes=(SCOPE,),
     refusals=("Error: Tool call invocation was rejected by user.",),
 )

@@ -22,6 +22,7 @@ def broke_off(node: Node) -> str | None:
 
 DIALECT = Dialect(
     name="openai-agents",
+    scopes=("opentelemetry.instrumentation.openai_agents",),
     refusals=("Tool execution was not approved.",),
     framework=Framework(broke_off=broke_off),
 )

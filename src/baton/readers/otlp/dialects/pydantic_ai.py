@@ -43,6 +43,7 @@ def to_approve(answer: Any) -> frozenset[str]:
 
 DIALECT = Dialect(
     name="pydantic-ai",
+    scopes=("pydantic-ai",),
     refusals=("The tool call was denied.",),
     framework=Framework(has_data=True),  # in `final_result`
 )

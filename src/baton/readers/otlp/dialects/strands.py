@@ -115,4 +115,9 @@ def _begins(told: str, answer: str, at: int) -> bool:
     return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
 
 
-DIALECT = Dialect(name=_NAME, resolve=resolve, framework=Framework(speaks_after_transfer=True))
+DIALECT = Dialect(
+    name=_NAME,
+    resolve=resolve,
+    scopes=("strands.telemetry.tracer",),
+    framework=Framework(speaks_after_transfer=True),
+)
