@@ -30,7 +30,7 @@ def chain(turn: dict[str, Any]) -> list[str]:
 
 
 def calls(turn: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return the tool calls of a planned or recorded turn, hand-offs apart."""
+    """Return the tool calls of a planned or recorded turn, dispatches apart."""
     data = turn["intermediate_data"]
     found = [(call["name"], call["args"]) for call in data.get("tool_uses", ())]
     for event in data.get("invocation_events", ()):

@@ -1,7 +1,7 @@
-"""Whole hand-offs: a request, what agents were asked and found, the caller's answer, and a twin.
+"""Whole dispatches: a request, what agents were asked and found, the caller's answer, and a twin.
 
 Each entry of a list is healthy as it stands; ``broken`` states what its twin has instead, and the
-fault. A healthy hand-off is a clean trial of every evaluator that reads texts.
+fault. A healthy dispatch is a clean trial of every evaluator that reads texts.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .rewordings import Reworded
 
 OWN = HERE / "handoffs"
 FOLDERS: dict[str, Path] = {
-    "hand-offs": OWN / "first",
-    "second hand-offs": OWN / "second",
-    "third hand-offs": OWN / "third",
-    "fourth hand-offs": OWN / "fourth",
-    "fifth hand-offs": OWN / "fifth",
-    "sixth hand-offs": OWN / "sixth",
-    "seventh hand-offs": OWN / "seventh",
-    "eighth hand-offs": OWN / "eighth",
-    "ninth hand-offs": OWN / "ninth",
-    "tenth hand-offs": OWN / "tenth",
-    "eleventh hand-offs": OWN / "eleventh",
-    "twelfth hand-offs": OWN / "twelfth",
-    "thirteenth hand-offs": OWN / "thirteenth",
-    "fourteenth hand-offs": OWN / "fourteenth",
-    "fifteenth hand-offs": OWN / "fifteenth",
-    "sixteenth hand-offs": OWN / "sixteenth",
+    "dispatches": OWN / "first",
+    "second dispatches": OWN / "second",
+    "third dispatches": OWN / "third",
+    "fourth dispatches": OWN / "fourth",
+    "fifth dispatches": OWN / "fifth",
+    "sixth dispatches": OWN / "sixth",
+    "seventh dispatches": OWN / "seventh",
+    "eighth dispatches": OWN / "eighth",
+    "ninth dispatches": OWN / "ninth",
+    "tenth dispatches": OWN / "tenth",
+    "eleventh dispatches": OWN / "eleventh",
+    "twelfth dispatches": OWN / "twelfth",
+    "thirteenth dispatches": OWN / "thirteenth",
+    "fourteenth dispatches": OWN / "fourteenth",
+    "fifteenth dispatches": OWN / "fifteenth",
+    "sixteenth dispatches": OWN / "sixteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
@@ -49,9 +49,9 @@ FAULTS: dict[str, str] = {
 
 
 def handoffs(kinds: Sequence[str], folder: Path) -> Iterator[tuple[str, Reworded]]:
-    """Yield every healthy hand-off of a folder for each kind of fault, and the twins with these.
+    """Yield every healthy dispatch of a folder for each kind of fault, and the twins with these.
 
-    All trials of one hand-off follow each other: evaluators keep what they read of its texts.
+    All trials of one dispatch follow each other: evaluators keep what they read of its texts.
     """
     for path in sorted(folder.glob("*.yaml")):
         for entry in entries(path):
@@ -83,7 +83,7 @@ def _text(request: str, hand: list[dict[str, Any]], answer: str) -> str:
 def _twin(
     hand: list[dict[str, Any]], broken: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the hand-offs of a twin, and the numbers of those that its fault is about."""
+    """Return the dispatches of a twin, and the numbers of those that its fault is about."""
     prompts, results = broken.get("prompts", {}), broken.get("results", {})
     twin = [
         {**each, "prompt": prompts.get(i, each["prompt"]), "result": results.get(i, each["result"])}

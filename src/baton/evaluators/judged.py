@@ -99,7 +99,7 @@ class Judged(EvaluatorTraits):
             else:
                 self._set_named(os.fspath(rubric), name, options)
         except InputError as error:
-            raise InputError(map(_of_keyword, error.problems)) from None
+            raise InputError(map(of_keyword, error.problems)) from None
 
     @classmethod
     def from_options(cls, rubric: Rubric, name: str | None, options: Mapping[str, Any]) -> Self:
@@ -386,7 +386,7 @@ def rubric_of(entry: Entry) -> Rubric:
     return entry.target.rubric
 
 
-def _of_keyword(problem: Problem) -> Problem:
+def of_keyword(problem: Problem) -> Problem:
     """Name an option as in Python: `threshold`, which is `config.threshold` in a config."""
     path = problem.path.removeprefix("config").removeprefix(".")
     return msgspec.structs.replace(problem, path=path)

@@ -16,7 +16,7 @@ from baton.model.score import passes
 from baton.plugins import Alias, Entry, Origin, refused_options
 
 from .base import EvaluatorTraits, describe
-from .judged import Judged, rubric_of
+from .judged import Judged, of_keyword, rubric_of
 from .judging.labelled_examples import LabelledExample
 from .judging.rubric import RubricOptions
 from .judging.verdicts import JudgedDetails, details_of, summed, worst_first
@@ -79,7 +79,10 @@ class Panel(EvaluatorTraits):
         self, *, name: str | None = None, rubrics: Sequence[Entry] = (), **options: Any
     ) -> None:
         """Take options and the user's rubrics. Raises InputError for wrong ones."""
-        self._set(name, options, rubrics, ())
+        try:
+            self._set(name, options, rubrics, ("config",))
+        except InputError as error:
+            raise InputError(map(of_keyword, error.problems)) from None
 
     @classmethod
     def from_options(
@@ -278,7 +281,16 @@ def _member(options: PanelOptions, model: str | dict[str, Any], rubrics: Sequenc
     own = {"model": model} if isinstance(model, str) else model
     judge = {**options.options.get("judge", {}), **own}
     values = alias.completed({**options.options, "judge": judge})
-    return Judged.from_options(rubric, alias.name, values)
+    try:
+        return Judged.from_options(rubric, alias.name, values)
+    except InputError as error:
+        raise InputError(map(_of_options, error.problems)) from None
+
+
+def _of_options(problem: Problem) -> Problem:
+    """Name an option of the rubric by its place in a panel: `config.options.threshold`."""
+    path = problem.path.replace("config", "config.options", 1)
+    return msgspec.structs.replace(problem, path=path)
 
 
 def _name(model: str | dict[str, Any]) -> str:

@@ -597,7 +597,7 @@ def unsupported_claim(trace: Trace, random: Random) -> tuple[Trace, Seeded] | No
 
 
 def announced_not_made(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Make an agent end by announcing a hand-over to another agent, which receives nothing."""
+    """Make an agent end by announcing a dispatch to another agent, which receives nothing."""
     made = copied(trace)
     ends = [(turn, run) for turn, run in _ends(made) if run is turn.runs[-1]]
     if not ends:

@@ -146,6 +146,26 @@ def test_wrong_options_stop_the_run(options: dict[str, Any], path: str) -> None:
     assert path in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"rubric": "dispatch_corectness"}, "rubric"),
+        ({"options": {"threshold": "high"}}, "options.threshold"),
+        ({"options": {"judge": {"model": "openai:x"}}}, "options.judge.model"),
+    ],
+)
+def test_errors_name_the_keyword_in_python_and_its_place_in_a_config(
+    options: dict[str, Any], path: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        panel(**options)
+    assert [problem.path for problem in caught.value.problems] == [path]
+    plain = {"rubric": "dispatch_correctness", "models": MODELS, **options}
+    with pytest.raises(InputError) as caught:
+        Panel.from_options(None, plain)
+    assert [problem.path for problem in caught.value.problems] == [f"config.{path}"]
+
+
 def test_a_case_may_override_its_options() -> None:
     changed = panel().with_options({"options": {"threshold": 0.4}})
     assert verdict(three("weak", "weak", "wrong"), changed).status == "passed"
