@@ -12,6 +12,7 @@ from baton.model import STATUSES, CaseResult, Status
 from baton.reports.text import Console, console_for
 from baton.safe_output import safe_around
 
+# A log of CI shows that an evaluation is alive, and has not one line for each of 10,000 cases.
 _LINES = 10
 
 

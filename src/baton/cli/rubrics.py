@@ -24,6 +24,7 @@ from .output import readers_may_leave
 from .usage_messages import note
 from .verbs import BELOW, TABLE, examples_text
 
+# Wider than any row, to measure how wide the table would be without breaking its texts.
 _UNBOUND = 10_000
 _CODES = {"as expected": 0, "otherwise": 1, "no verdict": 3}
 rubrics_command = App(

@@ -122,6 +122,8 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
                 names = [context.agent_names.get(name, name) for name in run_names(trace, run)]
             spoken = [s.content.plain() for s in run.steps if isinstance(s, Said) and not s.thought]
             answer = run.output.plain() if run.output else ""
+            # Some sources record the answer as a step, too. It is one text: two would let an agent
+            # that answered once meet two visits.
             texts = spoken if answer in spoken else [*spoken, answer]
             voices.append(
                 Voice(run, names, [text for text in texts if text], known(trace, run, "steps.said"))
@@ -132,6 +134,8 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
             places = [i for i, visit in enumerate(visits) if visit.agent == agent]
             own = [voice for voice in voices if agent in voice.names]
             wanted = [visits[i].says or [] for i in places]
+            # The visits of one agent are met in order. Different agents may work in any order, as
+            # they do in the background.
             laid = lay(len(wanted), [len(v.texts) for v in own], self._gain(wanted, own))
             runs |= {i: own[p.run] for i, p in zip(places, laid, strict=True) if p is not None}
         expected = Counter(visit.agent for visit in visits)
@@ -173,6 +177,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         lacking = [
             text for text in visit.says or [] if not any(self._fits([text], v.texts) for v in own)
         ]
+        # The most specific problem that is true: an agent that did not run said nothing, either.
         if not own:
             problem = f"`{visit.agent}` did not run"
         elif lacking:
@@ -194,6 +199,7 @@ class IntermediateResponses(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True
         """Return whether each wanted text matches one of the texts, or all of them joined."""
         enough = self.match_threshold if self.match in GRADED else 1.0
         reading = self.reading
+        # A streaming agent says "Your refund" and "is on its way" in two texts.
         candidates = [*texts, "\n".join(texts)] if len(texts) > 1 else texts
         return all(
             any(passes(match_score(self.match, text, one, reading), enough) for one in candidates)

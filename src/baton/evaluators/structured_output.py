@@ -268,6 +268,7 @@ class StructuredOutput(TurnEvaluator[Row], frozen=True, kw_only=True):
         return Row(pair.number, pair.turn, score, problem, fields)
 
 
+# A wrong type of answer makes all fields wrong: three show it, and the details name all.
 _SHOWN = 3
 _NOT_RECORDED = (
     "the source does not record structured output, and the answer is not a JSON object; "

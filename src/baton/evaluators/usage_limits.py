@@ -126,6 +126,7 @@ def _is_recorded(trace: Trace, run: AgentRun) -> bool:
     return run.usage.complete and (spoke or run.usage.requests == 0)
 
 
+# A share below 1 fails, and 10**17 / (10**17 + 1) is 1.0 as a float.
 _JUST_OVER = 0.999999
 
 

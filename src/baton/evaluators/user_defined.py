@@ -28,6 +28,7 @@ from baton.plugins.user_code import load_function
 
 from .base import BaseEvaluator, EvaluatorTraits
 
+# An evaluator gets the trace, the case and the context; `def check(trace)` takes only the first.
 _GIVEN = 3
 
 

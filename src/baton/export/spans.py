@@ -99,6 +99,7 @@ def span_id(trace: str, kind: str, id_: str) -> str:
     return sha256(_ENCODE([trace, kind, id_])).hexdigest()[:16]
 
 
+# OTLP has 64 bits without a sign, but many backends keep times in integers with one, as in Java.
 _MOST = 2**63 - 1
 Named = tuple[str, float | None]
 """A time of the record under the name of its field."""

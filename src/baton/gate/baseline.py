@@ -81,6 +81,7 @@ class Snapshot(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     @property
     def _failing(self) -> int:
+        # A case that passes in four of five repeats counts: it does not pass reliably.
         verdicts = [case.of(Axis(PASSED)) for case in self.cases]
         return sum(bool(each) and min(each) < 1 for each in verdicts)
 
@@ -118,6 +119,7 @@ class SnapshotBuilder:
             if axis not in axes:
                 axes[axis] = AxisValues(*axis, [])
                 case.axes.append(axes[axis])
+            # A committed file should not change for a difference in the last binary digit.
             axes[axis].values.append(round(value, 6))
 
     def cases(self) -> list[CaseSnapshot]:
@@ -147,12 +149,16 @@ def snapshot_of(evaluation: Reportable) -> Snapshot:
 
 
 def _values(row: IndexRow) -> Iterator[tuple[Axis, float]]:
+    # A skipped case has nothing that could pass or fail. Errors do not get here: they are counted
+    # apart, and are never a 0.
     if row.status != "skipped":
         yield Axis(PASSED), float(row.status == "passed")
     values: dict[str, list[float]] = {}
     for score in row.scores:
         if score.value is not None:
             values.setdefault(score.evaluator, []).append(score.value)
+    # One value for each evaluator and case: an evaluator of dispatches gives a case with ten
+    # dispatches ten scores, and it would outweigh nine cases with one.
     for name, each in values.items():
         yield Axis(name), sum(each) / len(each)
     for one in row.by_agent:
@@ -219,7 +225,7 @@ def open_side(name: str, folder: Path = Path()) -> Snapshot:
     if file.is_file():
         return read_baseline(file)
     if path.is_dir():
-        read_evaluation(path)
+        read_evaluation(path)  # it raises the reason why this folder is no evaluation
     message = f"{_none(file)}; an evaluation is a folder with an evaluation.json"
     raise InputError(Problem(file=name, message=message))
 

@@ -83,6 +83,7 @@ class ComparedCase(msgspec.Struct, kw_only=True):
         most answers differently each time.
         """
         changes = [step.change for step in self.steps or ()]
+        # A new call of `refund` at step 9 says more than a greeting with other words at step 2.
         for wanted in ({"gone", "new"}, {"other"}):
             place = next((n for n, change in enumerate(changes) if change in wanted), None)
             if place is not None:
@@ -123,6 +124,8 @@ def _side(
 ) -> tuple[CaseSide | None, Trace | None]:
     if not rows:
         return None, None
+    # Of five repeats with one failure, the failed one shows what went wrong. Equally bad repeats
+    # are alike, so the first one is taken, which is the same one each time.
     row = min(rows, key=lambda each: (WORST_FIRST[each.status], each.repeat))
     if repeat is not None:
         chosen = next((each for each in rows if each.repeat == repeat), None)
@@ -152,6 +155,8 @@ def steps_of(trace: Trace) -> list[CaseStep]:
 def _steps(trace: Trace) -> Iterator[CaseStep]:
     shown = shown_steps(trace)
     turns = {run.id: turn for turn in trace.turns for run in turn.runs}
+    # A sequence has no step that hands over: its dispatch is shown where the next agent starts, or
+    # at the start of the turn if it started no run.
     arrivals = _arrivals(trace)
     started = set()
     for id_, place in places_of(trace).items():
@@ -194,12 +199,15 @@ def _line(content: Content | None) -> str:
 
 
 def _key(step: CaseStep) -> tuple[str | None, str, str]:
+    # Without the text: a model words "I will check that" differently each time, and it is still the
+    # same step. So two calls of `search` are a pair whatever they search for.
     return step.agent, step.kind, step.name
 
 
 def align(before: Sequence[CaseStep], after: Sequence[CaseStep]) -> list[AlignedStep]:
     """Pair the steps that both runs took: equal agent, kind and name, in the same order."""
     old, new = [_key(step) for step in before], [_key(step) for step in after]
+    # Most runs of a case start and end alike, which needs no search: only the middle is aligned.
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -209,6 +217,7 @@ def align(before: Sequence[CaseStep], after: Sequence[CaseStep]) -> list[Aligned
     middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
     matches: Iterable[tuple[int, int, int]] = ()
     if len(middle_old) * len(middle_new) <= _MOST_PAIRS:
+        # `autojunk` ignores what occurs often among 200 or more, such as the calls of a loop.
         matches = SequenceMatcher(
             None, middle_old, middle_new, autojunk=False
         ).get_matching_blocks()

@@ -62,6 +62,7 @@ class OfEvaluator:
         mean = sum(one.total for one in sums) / scored
         worst = [low for one in sums for low in one.worst if not rule.met_by(low.value or 0.0)]
         worst.sort(key=lambda low: -(low.value or 0.0) if rule.at_most else low.value or 0.0)
+        # A case with several low scores is named once, and leaves room for the next one.
         firsts: dict[tuple[str, int], Low] = {}
         for low in worst:
             firsts.setdefault((low.case_id, low.repeat), low)

@@ -121,6 +121,8 @@ def choose(
     failing = 0
     for row, blamed, last in rows:
         failing += bool(row.failed_at)
+        # What the record proves comes before what the verdicts suggest: if it proves that `desk`
+        # lost the order number, `warehouse` is not to blame for the failed answer as well.
         by_record = [(agent, at.evaluator) for agent in blamed for at in row.failed_at]
         proven.update(agent for agent, _ in by_record)
         for agent, evaluator in by_record or pointing(row, types, last):
@@ -137,6 +139,7 @@ def choose(
     unseen = list(_unseen(beside, failures))
     for each in unseen:
         note(each)
+    # The name decides between equal agents, so that the same failures choose the same component.
     ranked = sorted(failures, key=lambda agent: (-weight(agent), agent))
     there = [agent for agent in ranked if f"agent:{agent}" in components]
     if there:
@@ -149,6 +152,8 @@ def choose(
             for agent in there[:MOST]
         ]
     alone = [name for name in components if name.startswith("agent:")]
+    # Failures may point to nobody, or to an agent without a text, such as a remote one. A program
+    # with one prompt has only that to change.
     if failing and len(alone) == 1:
         counts = sum(failures.values(), Counter())
         return [
@@ -198,6 +203,7 @@ def _why(agent: str, counts: Counter[str], proven: int, beside: Pointed | None) 
 
 def _named(name: str, failures: Mapping[str, Counter[str]], aimed: Axis | None) -> Chosen:
     own = failures.get(name.partition(":")[2], Counter())
+    # Verdicts name agents, never tools: for `tool:search` only the cases that pass can tell.
     axis = aimed or (_axis(own) if own and not name.startswith("tool:") else CASES_PASSED)
     return Chosen(name, "it was named", axis)
 
@@ -230,6 +236,8 @@ def pointing(
     ``alone`` is the agent that worked if there is no dispatch.
     """
     failed = [(at, types.get(at.evaluator, at.evaluator)) for at in row.failed_at]
+    # If a verdict names nobody, the first sender is the one who chose, and the last receiver the
+    # one whose work the answer shows. A `return` goes back: its sender did the work.
     misrouted = any(type_ in ROUTING for _, type_ in failed)
     first = row.route[0].sender if row.route else alone
     last = row.route[-1].receiver if row.route and row.route[-1].kind != "return" else None
@@ -240,6 +248,7 @@ def pointing(
         if type_ in OF_SENDER:
             agent = at.sender or first or at.agent
         elif misrouted and at.sender is None:
+            # The wrong agent answered, so its answer is wrong: that is the fault of who chose it.
             agent = first
         else:
             agent = at.agent or last or first

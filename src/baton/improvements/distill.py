@@ -50,6 +50,7 @@ _FRAMEWORKS = 3
 """The minimum number of frameworks for holding out whole frameworks in the trials."""
 _FEWEST = 20
 """The minimum number of verdicts for a framework to count as a separate one in the trials."""
+# The most frequent ones: a word in one or two of some hundred verdicts says nothing about the next.
 _WORDS = 5_000
 _STRENGTHS = (0.001, 0.003, 0.03, 0.3)
 """The inverse strengths of the penalty (``C``) to try; the one with the lowest loss is used."""

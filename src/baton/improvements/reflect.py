@@ -25,6 +25,7 @@ _STEP = 400
 """Maximum characters of a step: its start and end show what was asked and answered."""
 _STEPS = 12
 """Maximum steps of a play: if more concern the component, the first and the last ones."""
+# A case with a score for each of thirty dispatches would leave no room for its steps.
 _VERDICTS = 6
 _REASON = 500
 _MOMENT = 4_000

@@ -62,6 +62,7 @@ def _read(case: Case, trace: Trace, seen: Seen) -> None:
         made = [each for each in turn.dispatches if each.kind != "return"]
         seen.to = [each.to_agent for each in made]
         prompts = [each.prompt.plain()[:_LONGEST] for each in made if each.prompt is not None]
+        # With one prompt unknown, the others cannot be compared in order.
         seen.prompts = prompts if len(prompts) == len(made) else None
     elif form == "conversation":
         seen.to = [agent for each in trace.turns for agent in agent_chain(trace, each)]
@@ -107,6 +108,7 @@ def _answer_in(moment: DispatchCase) -> str | None:
         return None
     if sender.output is not None:
         return sender.output.plain()
+    # The user is answered by the agent that opened the turn, unless control moved on.
     is_first = bool(turn.runs) and turn.runs[0].id == sender.id
     return turn.output.plain() if is_first and turn.output is not None else None
 

@@ -25,10 +25,13 @@ from baton.model import InputError, Problem, Trace
 from .agent_under_test import AgentLike
 
 State = Literal["starting", "working", "waiting", "ended", "failed"]
+# Each conversation has a process with the agent and its framework in memory.
 _MOST = 8
+# A person may read a trace for some minutes and go on; a closed tab says nothing to the server.
 _IDLE = 900.0
 _ENDING = 3.0
 """Seconds that an agent's process has to end by itself."""
+# More than a person types. Each message plays an agent, so a loop in a script would cost money.
 _MESSAGES = 200
 _LONGEST = 100_000
 """The maximum length of a message in characters."""

@@ -505,6 +505,7 @@ def _row_of(path: Path) -> DatasetRow | None:
 # Reading such a file takes seconds and hundreds of megabytes, so only its start is examined:
 # `{"eval_set_id": "refunds", "eval_cases": [` or `cases:` are those of a dataset.
 _OF_DATASETS = re.compile(rb"[\"']?\b(?:eval_cases|test_cases|cases|eval_id)[\"']?\s*:")
+# The keys that tell a dataset are in its first case. A file too large to be shown is not read.
 _BEGINNING = 1 << 16
 
 

@@ -166,6 +166,7 @@ def is_kind(file: Path, kind: Kind) -> bool:
 
 
 _SUFFIXES = {".json", ".jsonl", ".yaml", ".yml"}
+# Enough for the first object of nearly any file; most small files are read whole.
 _HEAD = 1 << 16
 _OF_CASES = re.compile(
     rb"\b(eval_?set_?id|eval_?cases|eval_?id|test_?cases?|cases|query|input)\b", re.IGNORECASE

@@ -29,6 +29,7 @@ from baton.plugins.user_code import load_module
 EVENTS = ("Stop", "SessionEnd")
 """Claude Code stops after each answer, so the session is sent as it grows. Its end is not an
 answer."""
+# Claude Code waits for a hook: a hook that hangs must not stop the session for longer.
 _SECONDS = 60
 Kind = Literal["push", "guard"]
 

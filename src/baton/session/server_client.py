@@ -61,8 +61,11 @@ KEY = "BATON_API_KEY"
 ADDRESS = "BATON_SERVER"
 """The environment variable with the address of a server."""
 _API = "/api/v1"
+# A server is silent while it waits for its database, but hardly for a minute; a large page of
+# records over a slow line takes minutes.
 _SILENCE = 60.0
 _SECONDS = 600.0
+# The standard port of OTLP over HTTP, where `baton serve` listens as well.
 _PORT = 4318
 SCHEMES = {"server://": "http", "server+https://": "https"}
 """The prefixes of servers' addresses in place of recordings, and their protocols."""

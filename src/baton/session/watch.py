@@ -26,6 +26,7 @@ _CODE = {".j2", ".jinja", ".jinja2", ".md", ".py", ".toml", ".yaml", ".yml"}
 _CASES = {".json", ".jsonl", ".yaml", ".yml"}
 _CRITERIA = "test_config.json"
 _NOT_OURS = {"__pycache__", "node_modules", "venv"}
+# Changed cases are named one by one. After a change of a whole file, all cases are played anyway.
 _MOST_CHOSEN = 50
 
 Seen = Mapping[Path, tuple[int, int]]

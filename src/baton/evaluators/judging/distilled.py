@@ -36,6 +36,8 @@ from .rubric import DistilledOptions, Rubric
 
 MOST_MIB = 32
 """The largest model file. 20,000 words with 20 labels take about 10 MiB."""
+# More than `baton distill` writes, which keeps 5,000 words: a file from elsewhere must not fill the
+# memory. The limits of labels and trials have the same reason.
 MOST_WORDS = 20_000
 _VERSION = 3
 """The file version. Models in older versions were tried on texts they had been trained on."""

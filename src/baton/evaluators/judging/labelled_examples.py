@@ -38,6 +38,7 @@ _ALIKE = 0.05
 `agent` and `result` and stay below it. They would cost tokens and add nothing."""
 _LEAST_ROOM = 200
 """The fewest bytes for a useful example: its title and its marks take half of them."""
+# English has about four bytes per token. Other scripts have fewer, so `max_tokens` is not exact.
 _BYTES_PER_TOKEN = 4
 _HEAD = 160
 """The bytes for the lines around an example: the fence, its title, and the head of its note."""

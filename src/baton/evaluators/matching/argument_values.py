@@ -25,6 +25,8 @@ ABSENT = msgspec.UNSET
 # numbers, so a text that JSON would not write as a number is not a number.
 _JSON_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"\w+")
+# Short texts repeat ("EUR", an order number), so their words are cached. Long ones are mostly
+# unique, and would take the memory.
 _SHORT_TEXT = 400
 # A number beyond these limits is of no use, and Python refuses to convert it.
 _LONGEST_NUMBER = 300

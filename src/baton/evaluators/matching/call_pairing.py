@@ -152,6 +152,8 @@ _AS_JSON = frozenset({"exact", "subset", "superset", "equal"})
 INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
 """The comparison methods that have tokens."""
 
+# Numbers are equal up to a millionth part. With buckets four times as wide, equal numbers are in
+# the same bucket or in neighbouring ones.
 _BUCKET = 4e-6
 _LEAST = 1e-6
 _PATTERN_PART = r"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.)"

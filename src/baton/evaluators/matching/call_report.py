@@ -15,6 +15,7 @@ from baton.model import Evidence, ExpectedToolCall
 
 # A reason is one line in a terminal; the rest is in the details.
 _NAMED = 4
+# A reason names two values in one line of a terminal.
 _LONGEST_VALUE = 60
 # The number of unpaired calls of a name that are examined for the one nearest to a missing call.
 _LOOKED_AT = 10

@@ -13,6 +13,8 @@ from baton.readers.otlp.span import Event, Span
 
 from .streams import Limits, Place, Report
 
+# The wire types of protobuf. 3 and 4 are groups, which OTLP never had: they mean that these bytes
+# are something else.
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
@@ -73,11 +75,13 @@ def _varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-        if shift > 63:
+        if shift > 63:  # ten bytes hold 64 bits, and no number is longer
             raise NoProtobuf(at)
     return value, end + 1
 
 
+# Scopes are field 2 of a resource. Field 1000 is `instrumentation_library_spans`, which older
+# exporters still write.
 _SCOPES = (2, 1000)
 _RESOURCE, _RECORD, _EMBEDDED = 1, 2, 1
 
@@ -117,6 +121,7 @@ class _Reader:
 
     def group(self, start: int, end: int) -> Iterator[list[Span | Event]]:
         """Yield the records of one resource, which may be before or after them."""
+        # Protobuf allows fields in any order, and a resource after its spans describes them, too.
         parts = list(fields(self.data, start, end))
         resource: dict[str, Any] = {}
         for field in parts:
@@ -215,6 +220,9 @@ class _Reader:
 
 _SMALL = 1 << 20
 """Bytes of a scope up to which its spans are decoded together."""
+# The first field of a log record is nearly always its time (1) or when it was observed (11), fixed
+# numbers; else its severity (2), dropped attributes (7) or flags (8). Its texts and values have the
+# other numbers. Field 1 as bytes is the id of a trace, so a span.
 _LOG_STARTS = {(1, FIXED64), (2, 0), (11, FIXED64), (7, 0), (8, 5)}
 _LOG_TEXTS = {3, 5, 6, 9, 10, 12}
 
