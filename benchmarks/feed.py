@@ -25,12 +25,12 @@ from typing import NamedTuple
 from accuracy.recordings import SOURCES
 
 import baton
+from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.feed.failures import Failure
 from baton.feed.groups import group_texts, keep_names
 from baton.feed.issues import Collector, Edge
 from baton.model import Trace
 from baton.readers import iter_traces
-from baton.runner.plan import PROVEN_BY_RECORD
 
 FAILURES, TEXTS, SAMPLES, KEPT = 1_000_000, 10_000, 8, 0.7
 CONVERSATIONS = 20_000
@@ -205,7 +205,7 @@ def stability(texts: Sequence[str] = ()) -> None:
 def claims() -> None:
     """Read and score recordings with and without the two evaluators of what agents say."""
     both = {"claims_supported", "announced_dispatch"}
-    names = [spec.type for spec in PROVEN_BY_RECORD]
+    names = list(PROVEN_BY_RECORD)
 
     def seconds(work: Callable[[], object]) -> float:
         taken = []

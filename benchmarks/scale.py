@@ -21,18 +21,19 @@ from typing import Any
 import msgspec
 
 from baton import __version__
+from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.formats.evaluation_header import Header
 from baton.model import InputError
 from baton.readers.shards import Shard, iter_shards
 from baton.runner.backends.distribute import score_on
 from baton.runner.backends.protocol import Done, Job, Outcome, Recipe
 from baton.runner.backends.registry import make_backend
-from baton.runner.plan import PROVEN_BY_RECORD, make_plan
+from baton.runner.plan import make_plan
 from baton.session.backend_workers import Worker
 
 HERE = Path(__file__).resolve().parent
 THREE = ["agent_chain", "tool_calls", "response"]
-PROVEN = [spec.type for spec in PROVEN_BY_RECORD]
+PROVEN = list(PROVEN_BY_RECORD)
 
 
 class Kept:

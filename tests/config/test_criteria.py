@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from baton.config.dialects.adk import read_criteria
+from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.model import InputError
-from baton.runner.plan import PROVEN_BY_RECORD
 
 Run = Callable[..., Any]
 AGENT = """
@@ -47,7 +47,7 @@ def criteria(path: Path, **values: Any) -> Path:
     return path
 
 
-PROVEN = {spec.type for spec in PROVEN_BY_RECORD}
+PROVEN = set(PROVEN_BY_RECORD)
 
 
 def scores(outcome: Any) -> dict[str, dict[str, float | None]]:

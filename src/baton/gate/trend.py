@@ -132,7 +132,7 @@ def by_models(points: Iterable[Point]) -> dict[str, list[Point]]:
 def sparkline(values: Sequence[float | None]) -> str:
     """Draw a bar for each value between 0 and 1 (or between the minimum and maximum)."""
     known = [value for value in values if value is not None]
-    # All lines have the same scale: from 0.90 to 0.91 is no climb from the lowest to the highest bar.
+    # All lines have one scale: 0.90 and then 0.91 is no climb from the lowest to the highest bar.
     low, high = min(0.0, *known, 0.0), max(1.0, *known, 1.0)
     bars = []
     for value in values:

@@ -53,7 +53,7 @@ FAILS = Axis("failures that people fail")
 fine."""
 BATCH = 10
 """The number of labelled things that a candidate and its parent are tried on."""
-# Each candidate asks the judge about ten labelled things or more, so these are hundreds of requests.
+# Each candidate asks the judge about ten labelled things or more: hundreds of requests in all.
 CANDIDATES = 24
 _NOBODY_ANSWERS: tuple[JudgeErrorKind, ...] = (
     "outage",

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.defaults import DEFAULT_EVALUATORS, PROVEN_BY_RECORD
 from baton.evaluators.registry import (
     all_evaluators,
     known_evaluator_names,
@@ -104,9 +105,6 @@ def broken_turn(trace: Trace) -> str | None:
     return None
 
 
-DEFAULT_EVALUATORS: tuple[Mapping[str, Any], ...] = ({"type": "agent_chain"},)
-
-
 class EvaluatorSpec(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """An evaluator as requested by a config.
 
@@ -135,19 +133,7 @@ class DataSpec(EvaluatorSpec, kw_only=True):
     """
 
 
-PROVEN_BY_RECORD = tuple(
-    EvaluatorSpec(type=name, optional=True)
-    for name in (
-        "dispatch_target_known",
-        "dispatch_scope",
-        "dispatch_completed",
-        "context_carried",
-        "result_used",
-        "handoff_loops",
-        "claims_supported",
-        "announced_dispatch",
-    )
-)
+PROVEN_SPECS = tuple(EvaluatorSpec(type=name, optional=True) for name in PROVEN_BY_RECORD)
 """Evaluators that use the record alone: no case has to state expectations."""
 
 

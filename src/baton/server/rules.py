@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 
 from baton.config.judge import at_lines
+from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.evaluators.judged import Judged
 from baton.formats.document import Document
 from baton.gate.thresholds import GateRule, read_condition
@@ -20,7 +21,7 @@ from baton.judges.judge_settings import JudgeSettings, read_settings, refuse_wri
 from baton.model import InputError, Problem, suggestion
 from baton.model.filter import Filter, filter_of
 from baton.model.subjects import FIELDS, On
-from baton.runner.plan import PROVEN_BY_RECORD, EvaluatorSpec, Plan, PlannedEvaluator, make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator, make_plan
 
 Channel = Literal["webhook", "slack", "github"]
 Period = Literal["hour", "day", "month"]
@@ -202,7 +203,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_RULES = (
     RuleSpec(name="proven by the record", on="conversation", evaluators=[
-        RuleEvaluator(type=each.type, optional=each.optional) for each in PROVEN_BY_RECORD
+        RuleEvaluator(type=name, optional=True) for name in PROVEN_BY_RECORD
     ]),
 )  # fmt: skip
 """The default rules: evaluators that only need the record, which cost nothing."""

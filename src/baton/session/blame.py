@@ -19,7 +19,7 @@ from baton.model.option_names import option
 from baton.model.views import index_of
 from baton.replays.seen import Seen, differences
 from baton.runner.loop import run_anywhere
-from baton.runner.plan import PROVEN_BY_RECORD, EvaluatorSpec, Specs, make_plan
+from baton.runner.plan import PROVEN_SPECS, EvaluatorSpec, Specs, make_plan
 
 from .evaluate import EvaluateOptions
 from .file_kinds import config_of
@@ -29,7 +29,7 @@ from .report import STORED
 from .results import results_of
 from .score import score
 
-FINDERS: list[EvaluatorSpec | str] = [*PROVEN_BY_RECORD, "result_contradicted", "duplicate_work"]
+FINDERS: list[EvaluatorSpec | str] = [*PROVEN_SPECS, "result_contradicted", "duplicate_work"]
 """The evaluators for recordings to explain: all that prove faults."""
 
 

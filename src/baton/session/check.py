@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.config import Config, load_config
+from baton.config.choose_evaluators import plan_for
 from baton.config.dialects.adk import FILE_NAME, read_criteria, scorable_criteria
 from baton.config.dialects.strands import read_experiment
-from baton.config.evaluators import plan_for
 from baton.datasets import load_dataset
 from baton.datasets.files import LazyCases, dataset_files
 from baton.evaluators.judging.rubric_files import load_rubric

@@ -23,7 +23,7 @@ from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, 
 from baton.model.option_names import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
-from baton.runner.plan import PROVEN_BY_RECORD, make_plan
+from baton.runner.plan import PROVEN_SPECS, make_plan
 
 from .file_kinds import IS_A_DATASET, given_as, not_a_dataset, unreadable
 from .prepare import Note, PathLike, each_once, log_note
@@ -238,7 +238,7 @@ def _file_name(case: Case) -> str:
 
 def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:
     """Return the kinds of faults of a dispatch that the record proves."""
-    plan = make_plan(PROVEN_BY_RECORD)
+    plan = make_plan(PROVEN_SPECS)
     context = EvalContext(only=frozenset({made.id}))
     kinds = []
     for planned in plan.evaluators:

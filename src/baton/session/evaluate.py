@@ -13,7 +13,7 @@ import msgspec
 
 from baton import model
 from baton.config import Config
-from baton.config.evaluators import left_unchecked
+from baton.config.choose_evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.config.shape import ReporterSpec
 from baton.datasets.selection import choose

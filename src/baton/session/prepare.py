@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from baton.config import Config
-from baton.config.evaluators import choose_evaluators, left_unchecked
+from baton.config.choose_evaluators import choose_evaluators, left_unchecked
 from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of

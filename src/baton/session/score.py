@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import msgspec
 
-from baton.config.evaluators import left_unchecked
+from baton.config.choose_evaluators import left_unchecked
 from baton.config.load import chosen_backend
 from baton.datasets.recorded_dispatches import recorded_trace
 from baton.datasets.selection import keep_of

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from baton.evaluators.defaults import STATED
 from baton.model import Dataset, InputError
 from baton.model.dataset import Format
 from baton.model.option_names import option
 from baton.runner.plan import (
-    PROVEN_BY_RECORD,
+    PROVEN_SPECS,
     EvaluatorSpec,
     Plan,
     PlannedEvaluator,
@@ -24,18 +25,6 @@ from .dialects.strands import read_experiment
 from .trust import NOBODY, Trust
 
 MakePlan = Callable[[Specs | None], Plan]
-STATED = (
-    ("agents", "agent_chain"),
-    ("dispatches", "dispatch_routing"),
-    ("tools", "tool_calls"),
-    ("response", "response"),
-    ("response_contains", "response"),
-    ("response_not_contains", "response"),
-    ("structured", "structured_output"),
-    ("interactions", "interactions"),
-    ("final_state", "state_equals"),
-)
-"""The statements of a case, each with the evaluator that checks it."""
 
 
 def plan_for(
@@ -104,7 +93,7 @@ def _for_stated(stated: Collection[str], format_: Format) -> list[EvaluatorSpec]
         )
         for name in dict.fromkeys(names or nothing_stated)
     ]
-    return [*checks, *(PROVEN_BY_RECORD if format_ == "baton" else ())]
+    return [*checks, *(PROVEN_SPECS if format_ == "baton" else ())]
 
 
 def left_unchecked(plan: Plan, dataset: Dataset) -> list[str]:
@@ -194,7 +183,7 @@ def choose_evaluators(
     if configured is not None:
         return configured
     if dataset is None:
-        return make(PROVEN_BY_RECORD)
+        return make(PROVEN_SPECS)
     # Cases of Strands and of the accelerator name evaluators, or use words that each stand for an
     # evaluator.
     if by_cases or {"strands", "steps"} & set(dataset.files.values()):
