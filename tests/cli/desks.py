@@ -18,7 +18,7 @@ evaluators: [agent_chain, dispatch_target_known]
 """
 
 
-def trace(case: str, receiver: str, prompt: str = "Be kind.", model: str = "m-1") -> Trace:
+def passed_on(case: str, receiver: str, prompt: str = "Be kind.", model: str = "m-1") -> Trace:
     """Make a trace of a desk that hands over to ``receiver``."""
     return build.trace(
         case,
@@ -48,7 +48,9 @@ def evaluate(
     """Score a run in which the cases at some places went to the wrong agent; return its folder."""
     told = how.pop("config", CONFIG)
     cases = write_cases(folder, count)
-    runs = [trace(f"c{n:03}", "weather" if n in wrong else "billing", **how) for n in range(count)]
+    runs = [
+        passed_on(f"c{n:03}", "weather" if n in wrong else "billing", **how) for n in range(count)
+    ]
     file = folder / f"{name}.jsonl"
     file.write_bytes(b"\n".join(msgspec.json.encode(run) for run in runs) + b"\n")
     config = folder / f"{name}.yaml"

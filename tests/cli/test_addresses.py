@@ -23,7 +23,7 @@ from baton.session.issues import find_issues
 from baton.session.label import label
 from baton.store import evaluation_at
 
-from .desks import trace, write_cases
+from .desks import passed_on, write_cases
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def storage() -> Iterator[Storage]:
         yield storage
 
 
-def score(baton: Baton, folder: Path, out: str, name: str = "desk") -> tuple[int, str, Path]:
+def score_two(baton: Baton, folder: Path, out: str, name: str = "desk") -> tuple[int, str, Path]:
     """Score two runs, one of them wrong; give the exit code, standard error and local folder."""
     cases = write_cases(folder, 2)
-    runs = [trace("c000", "billing"), trace("c001", "weather")]
+    runs = [passed_on("c000", "billing"), passed_on("c001", "weather")]
     file = folder / "runs.jsonl"
     file.write_bytes(b"\n".join(msgspec.json.encode(run) for run in runs) + b"\n")
     words = ("-d", cases, "-e", "agent_chain", "--name", name, "--out", out)
@@ -47,7 +47,7 @@ def score(baton: Baton, folder: Path, out: str, name: str = "desk") -> tuple[int
 def test_an_evaluation_is_stored_at_an_address_and_reported_from_there(
     baton: Baton, tmp_path: Path, storage: Storage
 ) -> None:
-    code, err, made = score(baton, tmp_path, f"{storage.address}/team/evaluations")
+    code, err, made = score_two(baton, tmp_path, f"{storage.address}/team/evaluations")
     address = f"{storage.address}/team/evaluations/{made.name}"
     assert (code, f"uploaded to {address}" in err) == (1, True)
     assert storage.written == ["bodies.jsonl", "index.jsonl", "evaluation.json"]
@@ -101,7 +101,7 @@ def test_a_command_says_the_same_of_an_address_and_of_its_folder(
 def played(folder: Path, name: str) -> Path:
     """Score two runs, one of them wrong; the folder contains the traces."""
     cases = write_cases(folder, 2)
-    runs = [trace("c000", "billing"), trace("c001", "weather")]
+    runs = [passed_on("c000", "billing"), passed_on("c001", "weather")]
     return library.score(runs, cases, ["agent_chain"]).save(folder / name)
 
 
@@ -184,7 +184,7 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
 def test_a_wrong_address_is_one_clear_message(
     baton: Baton, tmp_path: Path, words: list[str], says: str
 ) -> None:
-    (tmp_path / "x.jsonl").write_bytes(msgspec.json.encode(trace("c", "billing")))
+    (tmp_path / "x.jsonl").write_bytes(msgspec.json.encode(passed_on("c", "billing")))
     outcome = baton(*(word.format(missing=f"file://{tmp_path}/none") for word in words))
     assert (outcome.code, says in outcome.err) == (2, True), outcome.err
     assert not (tmp_path / ".baton").exists()
@@ -227,7 +227,7 @@ def test_a_failed_upload_loses_nothing_and_is_repeated_by_the_printed_command(
     baton: Baton, tmp_path: Path, storage: Storage
 ) -> None:
     storage.read_only = "index.jsonl"
-    code, err, made = score(baton, tmp_path, f"{storage.address}/team")
+    code, err, made = score_two(baton, tmp_path, f"{storage.address}/team")
     local = made.relative_to(tmp_path)
     command = f"baton push {local} --out {storage.address}/team"
     assert code == 3

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.cli.desks import trace, write_cases
+from tests.cli.desks import passed_on, write_cases
 
 from baton.datasets.selection import choose
 from baton.model import Case, Dataset, InputError
@@ -79,7 +79,7 @@ def ids(outcome: Any) -> list[str]:
 def desk(tmp_path: Path) -> Path:
     """A folder with five cases, their recordings (of which two went wrong), and an agent."""
     write_cases(tmp_path, 5)
-    runs = [trace(f"c{n:03}", "weather" if n in (1, 3) else "billing") for n in range(5)]
+    runs = [passed_on(f"c{n:03}", "weather" if n in (1, 3) else "billing") for n in range(5)]
     (tmp_path / "runs.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, runs)) + b"\n")
     (tmp_path / "shop.py").write_text(AGENT)
     (tmp_path / "right.json").write_text('["c000", "c002"]')
@@ -110,7 +110,7 @@ def test_score_repeats_what_did_not_pass_without_any_path(baton: Run, desk: Path
     again = baton("score", "--lf", "--json")
     assert ids(again) == ["c001", "c003"]
     assert [each["evaluator"] for each in json.loads(again.out)["evaluators"]] == ["agent_chain"]
-    fixed = [trace(f"c{n:03}", "billing") for n in range(5)]
+    fixed = [passed_on(f"c{n:03}", "billing") for n in range(5)]
     (desk / "runs.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, fixed)) + b"\n")
     assert baton("score", "--lf").code == 0
     nothing = baton("score", "--lf")
@@ -175,9 +175,9 @@ def test_workers_score_what_did_not_pass_last_time(
     baton: Run, desk: Path, cases: list[str]
 ) -> None:
     by_record = ["-e", "dispatch_completed"]
-    failed = trace("c001", "billing")
+    failed = passed_on("c001", "billing")
     failed.turns[0].dispatches[0].status = "failed"
-    runs = [trace("c000", "billing"), failed]
+    runs = [passed_on("c000", "billing"), failed]
     (desk / "runs.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, runs)) + b"\n")
     baton("score", "runs.jsonl", *cases, *by_record)
     here = ids(baton("score", "--lf", "--json"))
@@ -190,7 +190,7 @@ def test_workers_score_what_did_not_pass_last_time(
 def test_a_case_whose_recording_is_missing_is_an_error_by_workers_too(
     baton: Run, desk: Path
 ) -> None:
-    (desk / "runs.jsonl").write_bytes(msgspec.json.encode(trace("c000", "billing")) + b"\n")
+    (desk / "runs.jsonl").write_bytes(msgspec.json.encode(passed_on("c000", "billing")) + b"\n")
     line = ["score", "runs.jsonl", "-d", "cases.yaml", "-k", "c004", "--json"]
     here = baton(*line)
     assert ids(baton(*line, "--jobs", "2")) == ids(here) == ["c004"]

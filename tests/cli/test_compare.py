@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from .desks import evaluate, trace
+from .desks import evaluate, passed_on
 
 Run = Callable[..., Any]
 GATE = "evaluators: [agent_chain]\ngate:\n  regression: {baseline: default, min_effect: 0.05, allow_failures: true}\n"
@@ -265,7 +265,7 @@ def test_a_trend_has_a_line_a_model_and_marks_what_does_not_compare(
 
 def test_a_trend_marks_evaluations_of_other_recordings(baton: Run, tmp_path: Path) -> None:
     for number, names in enumerate((["a", "b"], ["a", "c"], ["a", "c"])):
-        lines = [msgspec.json.encode(trace(name, "billing")) for name in names]
+        lines = [msgspec.json.encode(passed_on(name, "billing")) for name in names]
         (tmp_path / f"{number}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
         evaluators = ("-e", "dispatch_completed", "--name", f"n{number}")
         assert baton("score", f"{number}.jsonl", *evaluators).code == 0
@@ -278,7 +278,7 @@ def test_a_trend_marks_evaluations_of_other_recordings(baton: Run, tmp_path: Pat
 
 def test_a_trend_marks_traces_that_were_recorded_anew(baton: Run, tmp_path: Path) -> None:
     for number, asked in enumerate(("cook", "billing", "billing")):
-        lines = [msgspec.json.encode(trace(name, asked)) for name in ("a", "b")]
+        lines = [msgspec.json.encode(passed_on(name, asked)) for name in ("a", "b")]
         (tmp_path / "runs.jsonl").write_bytes(b"\n".join(lines) + b"\n")
         evaluators = ("-e", "dispatch_completed", "--name", f"n{number}")
         assert baton("score", "runs.jsonl", *evaluators).code == 0

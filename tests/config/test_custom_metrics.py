@@ -62,7 +62,9 @@ def criteria(folder: Path, function: str, name: str = "looked_up", **more: Any) 
     return path
 
 
-def score(recordings: Path, tmp_path: Path, function: str, name: str = "looked_up") -> Evaluation:
+def looked_up(
+    recordings: Path, tmp_path: Path, function: str, name: str = "looked_up"
+) -> Evaluation:
     (tmp_path / "cases.yaml").write_text(
         "cases: [{id: refund, input: Please refund order 42., tools: [lookup_order]}]"
     )
@@ -73,7 +75,7 @@ def score(recordings: Path, tmp_path: Path, function: str, name: str = "looked_u
 
 def test_a_function_gets_what_adk_gives_it(recordings: Path, tmp_path: Path) -> None:
     (tmp_path / "plain_metrics.py").write_text(PLAIN)
-    evaluation = score(recordings, tmp_path, "plain_metrics.calls_made")
+    evaluation = looked_up(recordings, tmp_path, "plain_metrics.calls_made")
     (found,) = evaluation.results[0].scores
     assert (found.evaluator, found.status, found.value) == ("looked_up", "passed", 1.0), found
     assert found.details["function"] == "plain_metrics.calls_made"
@@ -83,15 +85,15 @@ def test_a_function_gets_what_adk_gives_it(recordings: Path, tmp_path: Path) -> 
 
 def test_an_async_function_is_awaited_and_may_fail(recordings: Path, tmp_path: Path) -> None:
     (tmp_path / "plain_metrics.py").write_text(PLAIN)
-    (found,) = score(recordings, tmp_path, "plain_metrics.polite").results[0].scores
+    (found,) = looked_up(recordings, tmp_path, "plain_metrics.polite").results[0].scores
     assert (found.status, found.value, found.threshold) == ("failed", 0.0, 0.5)
 
 
 def test_no_score_is_no_pass_and_no_verdict_an_error(recordings: Path, tmp_path: Path) -> None:
     (tmp_path / "plain_metrics.py").write_text(PLAIN)
-    silent = score(recordings, tmp_path, "plain_metrics.silent")
+    silent = looked_up(recordings, tmp_path, "plain_metrics.silent")
     assert (silent.results[0].scores[0].status, silent.exit_code) == ("skipped", 3)
-    (wrong,) = score(recordings, tmp_path, "plain_metrics.wrong").results[0].scores
+    (wrong,) = looked_up(recordings, tmp_path, "plain_metrics.wrong").results[0].scores
     assert wrong.status == "error"
     assert "returned float, not an EvaluationResult" in wrong.reason
 
@@ -101,7 +103,7 @@ def test_code_that_imports_adk_gets_objects_of_its_classes(
     recordings: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "typed_metrics.py").write_text(TYPED)
-    (found,) = score(recordings, tmp_path, "typed_metrics.typed").results[0].scores
+    (found,) = looked_up(recordings, tmp_path, "typed_metrics.typed").results[0].scores
     assert (found.status, found.value) == ("passed", 1.0), found
 
 

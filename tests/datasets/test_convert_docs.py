@@ -40,11 +40,11 @@ FILE = Part(type="file_data", mime="image/png", uri="gs://b/x.png")
 RUBRIC = CaseRubric(text="Kind.", id="r", type="assertion")
 
 
-def turn(**stated: Any) -> Case:
+def greets(**stated: Any) -> Case:
     return build.case(expect(**{"input": HI, **stated}), id="a")
 
 
-def case(**stated: Any) -> Case:
+def greeting(**stated: Any) -> Case:
     return Case(**{"id": "a", "turns": [expect(HI)], **stated})
 
 
@@ -53,41 +53,41 @@ def call(**stated: Any) -> list[ExpectedToolCall]:
 
 
 STATED = {
-    "id": case(),
-    "several turns": case(turns=[ExpectedTurn(input=HI)] * 2),
-    "simulated user": case(turns=[], scenario=Scenario(start="Hi", plan="Ask.")),
-    "new session for a turn": turn(new_session=True),
-    "restart before a turn": turn(restart=True),
-    "session": case(session=Session(app="app", user="u", id="s")),
-    "state": case(state={"k": 1}, session=Session(app="app", user="u")),
-    "final state": case(final_state={"k": 1}),
-    "rubrics of the case": case(rubrics=[RUBRIC]),
-    "options of evaluators": case(evaluators={"cost": {"max": 1}}),
-    "metadata": case(metadata={"k": {"v": 1}}),
-    "labels, tags": case(labels={"k": "v"}, tags=["t"]),
-    "message": turn(),
-    "attachments": turn(input=Content(text="Hi", parts=[FILE])),
-    "response": turn(response=Content(text="Yo")),
-    "words in the response, and words not in it": turn(
+    "id": greeting(),
+    "several turns": greeting(turns=[ExpectedTurn(input=HI)] * 2),
+    "simulated user": greeting(turns=[], scenario=Scenario(start="Hi", plan="Ask.")),
+    "new session for a turn": greets(new_session=True),
+    "restart before a turn": greets(restart=True),
+    "session": greeting(session=Session(app="app", user="u", id="s")),
+    "state": greeting(state={"k": 1}, session=Session(app="app", user="u")),
+    "final state": greeting(final_state={"k": 1}),
+    "rubrics of the case": greeting(rubrics=[RUBRIC]),
+    "options of evaluators": greeting(evaluators={"cost": {"max": 1}}),
+    "metadata": greeting(metadata={"k": {"v": 1}}),
+    "labels, tags": greeting(labels={"k": "v"}, tags=["t"]),
+    "message": greets(),
+    "attachments": greets(input=Content(text="Hi", parts=[FILE])),
+    "response": greets(response=Content(text="Yo")),
+    "words in the response, and words not in it": greets(
         response_contains=["Yo"], response_not_contains=["No"]
     ),
-    "fields of the response": turn(structured={"k": [1]}),
-    "agents": turn(agents=["x", "y", "x"], interactions=[ExpectedVisit(agent="x", says=SAYS)]),
-    "agents in any order": turn(agents=["x", AnyOrder(any_order=["y", "z"])]),
-    "dispatches": turn(dispatches=[ExpectedDispatch(to="x", kind="transfer")]),
-    "tool calls, with arguments": turn(tool_calls=call()),
-    "the calling agent": turn(agents=["x"], tool_calls=call(agent="x")),
-    "interactions: who says what": turn(
+    "fields of the response": greets(structured={"k": [1]}),
+    "agents": greets(agents=["x", "y", "x"], interactions=[ExpectedVisit(agent="x", says=SAYS)]),
+    "agents in any order": greets(agents=["x", AnyOrder(any_order=["y", "z"])]),
+    "dispatches": greets(dispatches=[ExpectedDispatch(to="x", kind="transfer")]),
+    "tool calls, with arguments": greets(tool_calls=call()),
+    "the calling agent": greets(agents=["x"], tool_calls=call(agent="x")),
+    "interactions: who says what": greets(
         agents=["x", "y"], interactions=[ExpectedVisit(agent="y", says=SAYS)]
     ),
-    "interactions: after which agent": turn(
+    "interactions: after which agent": greets(
         agents=["x", "y"], interactions=[ExpectedVisit(agent="y", after=["x"], says=SAYS)]
     ),
-    "rubrics": turn(rubrics=[RUBRIC]),
+    "rubrics": greets(rubrics=[RUBRIC]),
 }
 IN_STRANDS = {
-    "state": case(state={"k": 1}),
-    "rubrics": turn(rubrics=[CaseRubric(text="Kind.", type="assertion")]),
+    "state": greeting(state={"k": 1}),
+    "rubrics": greets(rubrics=[CaseRubric(text="Kind.", type="assertion")]),
 }
 """Rows without what only ADK cannot do without, a name, which has no place in Strands."""
 

@@ -38,7 +38,7 @@ def load(folder: Path, content: Any, name: str = "cases.json") -> Dataset:
     return load_dataset(path)
 
 
-def case(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
+def resumes(*steps: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"test_case": "resume", "steps": list(steps) or [{"input": "Hi"}], **more}
 
 
@@ -85,7 +85,7 @@ def test_a_step_may_restart_open_a_session_and_say_what_is_not_to_be_remembered(
         {"input": "And?", "restart": True, "expected_response_contains": "Hi"},
         {"input": "Who?", "new_session": True, "expected_response_not_contains": ["Hi"]},
     ]
-    dataset = load(tmp_path, case(*steps))
+    dataset = load(tmp_path, resumes(*steps))
     (found,) = dataset
     assert [(turn.restart, turn.new_session) for turn in found.turns] == [
         (False, False),
@@ -107,10 +107,10 @@ def test_keys_may_be_in_camel_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.json", [case(), case(test_case="other")]),
-        ("a.json", {"cases": [case(), case(test_case="other")]}),
-        ("a.json", {"test_cases": [case(), case(test_case="other")]}),
-        ("a.jsonl", f"{json.dumps(case())}\n{json.dumps(case(test_case='other'))}\n"),
+        ("a.json", [resumes(), resumes(test_case="other")]),
+        ("a.json", {"cases": [resumes(), resumes(test_case="other")]}),
+        ("a.json", {"test_cases": [resumes(), resumes(test_case="other")]}),
+        ("a.jsonl", f"{json.dumps(resumes())}\n{json.dumps(resumes(test_case='other'))}\n"),
         (
             "a.yaml",
             "- {test_case: resume, steps: [{input: Hi}]}\n"
@@ -137,13 +137,13 @@ def test_a_misspelt_key_is_refused_with_its_line_and_the_nearest_name(tmp_path: 
 
 
 def test_an_expectation_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    assert problems(tmp_path, case({"input": "Hi", "expected_tools": ["a"]})) == [
+    assert problems(tmp_path, resumes({"input": "Hi", "expected_tools": ["a"]})) == [
         "1: steps[0].expected_tools: unknown expectation; it would not be checked"
     ]
 
 
 def test_other_keys_are_named_in_a_note(tmp_path: Path) -> None:
-    dataset = load(tmp_path, case(priority="high"))
+    dataset = load(tmp_path, resumes(priority="high"))
     assert dataset.notes == [
         f"{tmp_path}/cases.json:1: ignored, because Baton does not know them: `priority`"
     ]
@@ -152,9 +152,9 @@ def test_other_keys_are_named_in_a_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (case(steps=[]), "1: steps: is empty; a case needs at least one user message"),
-        (case({"new_session": True}), "1: steps[0]: `input` is missing"),
-        (case({"input": "Hi", "restart": "yes"}), "1: steps[0].restart: "),
+        (resumes(steps=[]), "1: steps: is empty; a case needs at least one user message"),
+        (resumes({"new_session": True}), "1: steps[0]: `input` is missing"),
+        (resumes({"input": "Hi", "restart": "yes"}), "1: steps[0].restart: "),
     ],
 )
 def test_a_fault_is_reported_with_its_place(tmp_path: Path, content: Any, problem: str) -> None:
@@ -163,8 +163,8 @@ def test_a_fault_is_reported_with_its_place(tmp_path: Path, content: Any, proble
 
 
 def test_what_cases_need_is_found_again_in_a_choice_of_them(tmp_path: Path) -> None:
-    restarting = case({"input": "Hi"}, {"input": "And?", "restart": True}, test_case="b")
-    (tmp_path / "a.json").write_text(json.dumps([case(), restarting], indent=1))
+    restarting = resumes({"input": "Hi"}, {"input": "And?", "restart": True}, test_case="b")
+    (tmp_path / "a.json").write_text(json.dumps([resumes(), restarting], indent=1))
     dataset = load_dataset(tmp_path / "a.json")
     where = Location(file=str(tmp_path / "a.json"), line=10)
     assert dataset.first_with("restart") == ("b", where)
@@ -179,7 +179,7 @@ def test_a_later_session_is_found_by_its_first_message(tmp_path: Path) -> None:
         {"input": "And?"},
         {"input": "Who  am I?", "new_session": True},
     ]
-    dataset = load(tmp_path, [case(test_case="plain"), case(*steps)])
+    dataset = load(tmp_path, [resumes(test_case="plain"), resumes(*steps)])
     assert dataset.by_later_session("Who am I?") == 1
     assert dataset.by_later_session("And?") is None
 
@@ -201,5 +201,5 @@ cases:
             "expected_response_not_contains": ["b"],
         },
     ]
-    found: list[Case] = [*load(tmp_path, own, "own.yaml"), *load(tmp_path, case(*steps))]
+    found: list[Case] = [*load(tmp_path, own, "own.yaml"), *load(tmp_path, resumes(*steps))]
     assert found[0].content_hash() == found[1].content_hash()

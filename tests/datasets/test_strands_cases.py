@@ -81,7 +81,7 @@ def test_an_experiment_of_strands_is_a_dataset() -> None:
     assert dataset.stated == {"response", "agents", "interactions", "final_state"}
 
 
-def case(**fields: Any) -> list[dict[str, Any]]:
+def greets(**fields: Any) -> list[dict[str, Any]]:
     return [{"name": "c", "input": "hi", **fields}]
 
 
@@ -90,14 +90,14 @@ def test_an_expected_output_may_be_an_object_a_text_or_an_object_as_text(
     tmp_path: Path, key: str
 ) -> None:
     for output in ({"a": None}, '{"a": null}'):
-        (turn,) = one(tmp_path, case(**{key: output})).turns
+        (turn,) = one(tmp_path, greets(**{key: output})).turns
         assert (turn.structured, turn.response) == ({"a": None}, None)
     for output, text in (("It is {}", "It is {}"), ("[1]", "[1]"), ("printed\n", "printed")):
-        (turn,) = one(tmp_path, case(**{key: output})).turns
+        (turn,) = one(tmp_path, greets(**{key: output})).turns
         assert turn.structured is None
         assert turn.response is not None
         assert turn.response.text == text
-    (turn,) = one(tmp_path, case(**{key: ""})).turns
+    (turn,) = one(tmp_path, greets(**{key: ""})).turns
     assert (turn.structured, turn.response) == (None, None)
 
 
@@ -107,7 +107,7 @@ def test_a_trajectory_names_agents_where_all_names_are_agents_and_none_a_tool(
     cards = {"writer": AgentCard(tools=["save"]), "save": AgentCard(), "reader": AgentCard()}
 
     def stated(*names: str) -> tuple[Any, list[str] | None]:
-        (turn,) = one(tmp_path, case(expected_trajectory=[*names]), agents=cards).turns
+        (turn,) = one(tmp_path, greets(expected_trajectory=[*names]), agents=cards).turns
         calls = turn.tool_calls
         return turn.agents, None if calls is None else [call.name for call in calls]
 
@@ -129,13 +129,13 @@ def test_nodes_that_other_cases_of_the_file_name_are_agents(tmp_path: Path) -> N
 
 
 def test_a_trajectory_that_is_taken_for_tools_unseen_is_noted(tmp_path: Path) -> None:
-    (note,) = load(tmp_path, case(expected_trajectory=["search"])).notes
+    (note,) = load(tmp_path, greets(expected_trajectory=["search"])).notes
     assert "1 of 1 case is read as tool calls" in note
 
 
 def test_a_step_may_tell_the_arguments_of_its_tool(tmp_path: Path) -> None:
     steps = [{"name": "search", "input": {"q": "x"}, "tool_result": "y"}, "save"]
-    (turn,) = one(tmp_path, case(expected_trajectory=steps)).turns
+    (turn,) = one(tmp_path, greets(expected_trajectory=steps)).turns
     assert [(c.name, c.arguments) for c in turn.tool_calls or ()] == [
         ("search", {"q": "x"}), ("save", None),
     ]  # fmt: skip
@@ -150,7 +150,7 @@ def test_messages_may_be_a_text_a_list_or_messages_with_blocks(tmp_path: Path) -
         ([], None),
     ):
         visits = [{"node_name": "a", "messages": messages}]
-        (turn,) = one(tmp_path, case(expected_interactions=visits)).turns
+        (turn,) = one(tmp_path, greets(expected_interactions=visits)).turns
         assert (turn.interactions or [])[0].says == texts
         assert (turn.interactions or [])[0].after is None
 
@@ -170,7 +170,7 @@ def test_messages_may_be_a_text_a_list_or_messages_with_blocks(tmp_path: Path) -
 def test_what_is_wrong_with_a_case_is_reported_with_its_line(
     tmp_path: Path, fields: dict[str, Any], said: str
 ) -> None:
-    content = json.dumps(case(**fields), indent=1)
+    content = json.dumps(greets(**fields), indent=1)
     with pytest.raises(InputError, match=r"cases\.json:\d+: ") as raised:
         load(tmp_path, content)
     assert said in str(raised.value)
@@ -185,7 +185,7 @@ def test_a_case_without_a_name_gets_one_from_what_it_says(tmp_path: Path) -> Non
 
 def test_cases_may_be_yaml_or_json_lines(tmp_path: Path) -> None:
     yaml = "- name: a\n  input: hi\n  expected_output: {x: 1}\n"
-    lines = "".join(json.dumps(case()[0] | {"name": name}) + "\n" for name in "ab")
+    lines = "".join(json.dumps(greets()[0] | {"name": name}) + "\n" for name in "ab")
     assert load(tmp_path, yaml, "c.yaml").ids == ["a"]
     assert load(tmp_path, lines, "c.jsonl").ids == ["a", "b"]
 

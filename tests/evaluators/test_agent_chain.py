@@ -21,12 +21,12 @@ from baton.testing import build, verdict
 from baton.testing.build import expect, run, turn
 
 
-def trace(*chains: list[str], **fields: Any) -> Trace:
+def chained(*chains: list[str], **fields: Any) -> Trace:
     """A turn for each chain, with a run for each agent in it."""
     return build.trace(*(turn(*map(run, chain)) for chain in chains), **fields)
 
 
-def case(*chains: list[str] | None) -> Case:
+def wants(*chains: list[str] | None) -> Case:
     return build.case(*(expect(agents=chain) for chain in chains))
 
 
@@ -54,23 +54,23 @@ PAIR = ["search_agent", "response_agent"]
 def test_the_examples_of_every_mode(
     mode: str, expected: list[str], actual: list[str], value: float, status: str
 ) -> None:
-    found = score(trace(actual), case(expected), sequence_match_type=mode)
+    found = score(chained(actual), wants(expected), sequence_match_type=mode)
     assert (found.value, found.status) == (value, status)
 
 
 def test_half_of_the_agents_pass_when_half_is_enough() -> None:
     options = {"sequence_match_type": "flexible", "min_match_ratio": 0.5}
-    assert score(trace(["search_agent", "helper"]), case(PAIR), **options).status == "passed"
+    assert score(chained(["search_agent", "helper"]), wants(PAIR), **options).status == "passed"
 
 
 def test_subset_takes_the_longest_common_subsequence_and_not_the_first_fit() -> None:
-    found = score(trace(["c", "a", "b"]), case(["a", "b", "c"]), sequence_match_type="subset")
+    found = score(chained(["c", "a", "b"]), wants(["a", "b", "c"]), sequence_match_type="subset")
     assert found.value == pytest.approx(2 / 3)
 
 
 def test_repeats_count_in_order_modes_and_not_in_sets() -> None:
     values = {
-        mode: score(trace(["a", "b"]), case(["a", "b", "a"]), sequence_match_type=mode).value
+        mode: score(chained(["a", "b"]), wants(["a", "b", "a"]), sequence_match_type=mode).value
         for mode in ("exact", "subset", "contains")
     }
     assert values == {"exact": 0, "subset": pytest.approx(2 / 3), "contains": 1}
@@ -79,34 +79,37 @@ def test_repeats_count_in_order_modes_and_not_in_sets() -> None:
 @pytest.mark.parametrize("mode", ["exact", "subset", "contains", "flexible"])
 def test_a_refused_extra_agent_scores_zero_in_every_mode(mode: str) -> None:
     found = score(
-        trace(["a", "b", "c"]), case(["a", "b"]), sequence_match_type=mode, allow_extra_agents=False
+        chained(["a", "b", "c"]),
+        wants(["a", "b"]),
+        sequence_match_type=mode,
+        allow_extra_agents=False,
     )
     assert (found.value, found.status) == (0.0, "failed")
 
 
 def test_the_score_is_the_mean_over_the_turns_that_state_agents() -> None:
-    found = score(trace(["a"], ["x"], ["b"]), case(["a"], None, ["b", "c"]))
+    found = score(chained(["a"], ["x"], ["b"]), wants(["a"], None, ["b", "c"]))
     assert found.value == pytest.approx(0.75)
     assert found.status == "failed"
     assert found.details["failed_turns"] == [2]
 
 
 def test_four_of_five_agents_reach_the_default_ratio_and_the_missing_one_stays_visible() -> None:
-    found = score(trace(list("abcd")), case(list("abcde")))
+    found = score(chained(list("abcd")), wants(list("abcde")))
     assert found.status == "passed"
     assert found.details["all_expected_present"] is False
     assert found.details["agents_missing"] == ["e"]
 
 
 def test_a_mean_that_misses_the_ratio_by_rounding_alone_passes() -> None:
-    found = score(trace(["a"], ["a"], ["x"]), case(["a"], ["a"], ["a"]), min_match_ratio=2 / 3)
+    found = score(chained(["a"], ["a"], ["x"]), wants(["a"], ["a"], ["a"]), min_match_ratio=2 / 3)
     assert found.status == "passed"
 
 
 def test_the_agents_of_a_sample_result() -> None:
     expected = ["search_agent", "booking_agent"]
     actual = ["router", "search_agent", "booking_agent"]
-    found = score(trace(actual), case(expected))
+    found = score(chained(actual), wants(expected))
     assert found.details == {
         "sequence_match_type": "contains",
         "allow_extra_agents": True,
@@ -135,46 +138,46 @@ def test_the_agents_of_a_sample_result() -> None:
 
 
 def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
-    found = score(trace(["a"]), case(["a"], ["b"]))
+    found = score(chained(["a"]), wants(["a"], ["b"]))
     assert (found.status, found.value) == ("error", None)
     assert found.reason == "1 of 2 planned turns were played"
 
 
-@pytest.mark.parametrize("expected", [None, case(None, None), case()])
+@pytest.mark.parametrize("expected", [None, wants(None, None), wants()])
 def test_without_an_expectation_it_is_skipped(expected: Case | None) -> None:
-    found = score(trace(["a"], ["b"]), expected)
+    found = score(chained(["a"], ["b"]), expected)
     assert found.status == "skipped"
     assert "no expectation" in found.reason
 
 
 def test_a_trace_that_names_no_agent_is_skipped() -> None:
-    actual = trace(["main"])
+    actual = chained(["main"])
     actual.turns[0].runs[0].unknown = ["agent"]
-    found = score(actual, case(["router"]))
+    found = score(actual, wants(["router"]))
     assert found.status == "skipped"
     assert "names no agent" in found.reason
 
 
 def test_an_unnamed_opener_is_left_out_of_the_chain() -> None:
-    actual = trace(["main", "search_agent"])
+    actual = chained(["main", "search_agent"])
     actual.turns[0].runs[0].unknown = ["agent"]
-    assert score(actual, case(["search_agent"]), sequence_match_type="exact").status == "passed"
+    assert score(actual, wants(["search_agent"]), sequence_match_type="exact").status == "passed"
 
 
 @pytest.mark.parametrize("ran", [[], ["router"]])
 def test_agents_missing_from_a_turn_that_broke_are_an_error_and_no_zero(ran: list[str]) -> None:
-    actual = trace(ran)
+    actual = chained(ran)
     actual.turns[0].status, actual.turns[0].error = "failed", "quota"
-    found = score(actual, case(["router", "billing"]))
+    found = score(actual, wants(["router", "billing"]))
     assert (found.status, found.value) == ("error", None)
     assert "is failed: quota" in found.reason
     assert found.details["invocation_results"][0]["actual_agents"] == ran
 
 
 def test_agents_that_ran_before_a_turn_broke_did_run() -> None:
-    actual = trace(["router", "billing"])
+    actual = chained(["router", "billing"])
     actual.turns[0].status, actual.turns[0].error = "failed", "quota"
-    assert score(actual, case(["router", "billing"])).status == "passed"
+    assert score(actual, wants(["router", "billing"])).status == "passed"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +185,7 @@ def test_agents_that_ran_before_a_turn_broke_did_run() -> None:
     [{"sequence_match_type": "exact"}, {"allow_extra_agents": False}],
 )
 def test_a_left_out_router_is_what_would_mend_it(options: dict[str, Any]) -> None:
-    found = score(trace(["router", "billing"]), case(["billing"]), **options)
+    found = score(chained(["router", "billing"]), wants(["billing"]), **options)
     assert found.status == "failed"
     assert found.details["fix"].startswith("`router` opened the turn")
 
@@ -200,20 +203,20 @@ def test_who_follows_the_advice_passes(
 ) -> None:
     options: dict[str, Any] = {"sequence_match_type": mode, "allow_extra_agents": extra}
     options["min_match_ratio"] = 1.0
-    fix = score(trace(actual), case(expected), **options).details.get("fix", "")
+    fix = score(chained(actual), wants(expected), **options).details.get("fix", "")
     looser = {
         name: value == "true" if name == "allow_extra_agents" else value
         for name, value in OPTION.findall(fix)
     }
     if looser:
-        assert score(trace(actual), case(expected), **options | looser).status == "passed", fix
+        assert score(chained(actual), wants(expected), **options | looser).status == "passed", fix
     if "put it first" in fix:
-        assert score(trace(actual), case([actual[0], *expected]), **options).status == "passed"
+        assert score(chained(actual), wants([actual[0], *expected]), **options).status == "passed"
 
 
 def test_a_chain_that_is_strict_in_two_ways_has_to_be_loosened_in_both() -> None:
     strict: dict[str, Any] = {"sequence_match_type": "exact", "allow_extra_agents": False}
-    found = score(trace(["router", "billing"]), case(["billing"]), **strict)
+    found = score(chained(["router", "billing"]), wants(["billing"]), **strict)
     assert found.details["fix"] == (
         "`router` opened the turn, and it counts: put it first in the expected agents, or set "
         "`allow_extra_agents: true` and `sequence_match_type: subset`"
@@ -221,21 +224,21 @@ def test_a_chain_that_is_strict_in_two_ways_has_to_be_loosened_in_both() -> None
 
 
 def test_a_name_in_another_case_is_asked_about() -> None:
-    found = score(trace(["Billing_Agent"]), case(["billing_agent"]))
+    found = score(chained(["Billing_Agent"]), wants(["billing_agent"]))
     assert "misspelt" in found.details["fix"]
 
 
 def test_node_names_aliases_and_renames_count_as_the_name() -> None:
-    actual = trace(["main", "a1b2", "writer"])
+    actual = chained(["main", "a1b2", "writer"])
     actual.turns[0].runs[1].node = "researcher"
     actual.agents = {"writer": AgentCard(aliases=["author"])}
-    wanted = case(["supervisor", "researcher", "author"])
+    wanted = wants(["supervisor", "researcher", "author"])
     found = score(actual, wanted, sequence_match_type="exact", agent_names={"main": "supervisor"})
     assert found.status == "passed"
 
 
 def test_evidence_names_the_runs_of_the_wrong_turn() -> None:
-    found = score(trace(["a"], ["x", "y"]), case(["a"], ["b"]))
+    found = score(chained(["a"], ["x", "y"]), wants(["a"], ["b"]))
     assert [evidence.ids for evidence in found.evidence] == [["t2.r1", "r2"]]
 
 

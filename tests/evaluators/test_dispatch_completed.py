@@ -21,7 +21,7 @@ from baton.testing import build, verdict
 from baton.testing.build import call, dispatch, run, turn
 
 
-def trace(*, ran: dict[str, Any] | None = None, within: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
+def helped(*, ran: dict[str, Any] | None = None, within: dict[str, Any] | None = None, **fields: Any) -> Trace:  # fmt: skip
     """A lead that hands work to a helper; the helper's run is there unless ``ran`` is empty."""
     lead = run(
         "lead",
@@ -53,13 +53,13 @@ ANSWER = Content(text="The lamp is on.")
 
 
 def test_an_answer_passes() -> None:
-    assert score(trace(result=ANSWER)).status == "passed"
-    assert score(trace(result=Content(data={"on": True}))).status == "passed"
-    assert score(trace(result=Content(data=False))).status == "passed"
+    assert score(helped(result=ANSWER)).status == "passed"
+    assert score(helped(result=Content(data={"on": True}))).status == "passed"
+    assert score(helped(result=Content(data=False))).status == "passed"
 
 
 def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
-    found = score(trace(status="failed", error="RuntimeError: no power", ran={"status": "failed"}))
+    found = score(helped(status="failed", error="RuntimeError: no power", ran={"status": "failed"}))
     assert (found.status, kind(found)) == ("failed", "failed")
     assert found.reason == "`helper` failed: RuntimeError: no power"
     assert found.evidence[0].ids == ["d1", "c1", "g1", "r2"]
@@ -81,7 +81,7 @@ def test_a_failure_names_the_dispatch_its_call_the_answer_and_the_run() -> None:
     ],
 )
 def test_faults_are_distinguished(fields: dict[str, Any], expected: str) -> None:
-    assert kind(score(trace(**fields))) == expected
+    assert kind(score(helped(**fields))) == expected
 
 
 @pytest.mark.parametrize(
@@ -98,27 +98,27 @@ def test_faults_are_distinguished(fields: dict[str, Any], expected: str) -> None
     ],
 )
 def test_what_the_record_does_not_tell_is_skipped(fields: dict[str, Any]) -> None:
-    assert score(trace(**fields)).status == "skipped"
+    assert score(helped(**fields)).status == "skipped"
 
 
 def test_a_background_agent_that_is_silent_through_later_turns_gave_no_answer() -> None:
-    actual = trace(status="unanswered", mode="background")
+    actual = helped(status="unanswered", mode="background")
     actual.turns.append(Turn(id="t2"))
     assert kind(score(actual)) == "unanswered"
 
 
 def test_control_that_arrived_is_complete_whatever_is_said_of_it() -> None:
-    assert score(trace(kind="transfer")).status == "passed"
+    assert score(helped(kind="transfer")).status == "passed"
 
 
 def test_an_error_that_was_asked_for_is_an_answer() -> None:
     asked = Content(text="With which exception does the test fail?")
     answer = Content(text="AssertionError: 3 != 4")
-    assert score(trace(prompt=asked, result=answer)).status == "passed"
-    assert score(trace(prompt=Content(text="Add up."), result=answer)).status == "failed"
+    assert score(helped(prompt=asked, result=answer)).status == "passed"
+    assert score(helped(prompt=Content(text="Add up."), result=answer)).status == "failed"
 
 
 def test_a_config_renames_agents() -> None:
     context = EvalContext(agent_names={"helper": "electrician"})
-    (found,) = DispatchCompleted().evaluate(trace(status="unanswered"), None, context)
+    (found,) = DispatchCompleted().evaluate(helped(status="unanswered"), None, context)
     assert found.reason == "`electrician` gave no answer"

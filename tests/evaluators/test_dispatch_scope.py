@@ -24,7 +24,7 @@ def call(name: str, number: int = 1, **fields: Any) -> ToolCall:
     return build.call(name, id=f"c{number}", **fields)
 
 
-def trace(
+def checked(
     allowed: list[str] | Literal["all"] | None,
     *calls: ToolCall,
     source: Any = "definition",
@@ -47,12 +47,12 @@ def kinds(found: Score) -> list[str]:
 
 
 def test_a_receiver_that_keeps_to_its_tools_passes() -> None:
-    found = score(trace(["Read", "Bash"], call("Read"), call("bash", 2)))
+    found = score(checked(["Read", "Bash"], call("Read"), call("bash", 2)))
     assert (found.status, found.reason) == ("passed", "`checker` kept to its tools")
 
 
 def test_a_tool_outside_the_scope_that_ran_scores_the_share_of_calls_inside() -> None:
-    found = score(trace(["Read"], call("Read"), call("Read", 2), call("Edit", 3)))
+    found = score(checked(["Read"], call("Read"), call("Read", 2), call("Edit", 3)))
     assert found.value is not None
     assert round(found.value, 3) == 0.667
     assert found.reason == "`checker` used `Edit`, which is not among its tools"
@@ -61,37 +61,37 @@ def test_a_tool_outside_the_scope_that_ran_scores_the_share_of_calls_inside() ->
 
 def test_what_was_tried_and_what_ran_are_distinguished() -> None:
     tried = call("Edit", 1, status="refused", refused_by="runtime")
-    found = score(trace(["Read"], tried, call("Write", 2)))
+    found = score(checked(["Read"], tried, call("Write", 2)))
     assert kinds(found) == ["tool_executed", "tool_attempted"]
     not_there = call("Edit", 1, status="failed", error="Error: No such tool available: Edit.")
-    assert kinds(score(trace(["Read"], not_there))) == ["tool_attempted"]
+    assert kinds(score(checked(["Read"], not_there))) == ["tool_attempted"]
 
 
 def test_attempts_may_be_allowed_and_are_reported_all_the_same() -> None:
-    found = score(trace(["Read"], call("Edit", status="unanswered")), allow_attempts=True)
+    found = score(checked(["Read"], call("Edit", status="unanswered")), allow_attempts=True)
     assert found.status == "passed"
     assert kinds(found) == ["tool_attempted"]
-    assert score(trace(["Read"], call("Edit")), allow_attempts=True).status == "failed"
+    assert score(checked(["Read"], call("Edit")), allow_attempts=True).status == "failed"
 
 
 def test_the_agent_is_named_that_a_tool_belongs_to() -> None:
     agents = {"editor": AgentCard(tools=["Edit"]), "checker": AgentCard(tools=["Read"])}
-    found = score(trace(["Read"], call("Edit"), agents=agents))
+    found = score(checked(["Read"], call("Edit"), agents=agents))
     assert found.reason.endswith("; it is a tool of `editor`")
     assert found.details["findings"][0]["belongs_to"] == ["editor"]
 
 
 def test_denied_tools_are_outside_even_where_all_are_allowed() -> None:
     agents = {"checker": AgentCard(tools="all", denied_tools=["Edit", "Bash(rm:*)"])}
-    assert score(trace("all", call("Edit"), agents=agents)).status == "failed"
+    assert score(checked("all", call("Edit"), agents=agents)).status == "failed"
     shell = call("Bash", arguments={"command": "cd x && rm -rf y"})
-    found = score(trace("all", shell, agents=agents))
+    found = score(checked("all", shell, agents=agents))
     assert found.reason == "`checker` used `Bash`, which it is denied"
-    assert score(trace("all", call("Read"), agents=agents)).status == "passed"
+    assert score(checked("all", call("Read"), agents=agents)).status == "passed"
 
 
 def test_a_scope_that_is_not_known_is_skipped_with_what_would_supply_it() -> None:
-    actual = trace(None, call("Edit"), source=None, unknown=["tools_allowed", "tools_source"])
+    actual = checked(None, call("Edit"), source=None, unknown=["tools_allowed", "tools_source"])
     found = score(actual)
     assert found.status == "skipped"
     assert found.reason.endswith("give the agents' definitions as `agents:`")
@@ -99,37 +99,37 @@ def test_a_scope_that_is_not_known_is_skipped_with_what_would_supply_it() -> Non
 
 def test_definitions_that_misspell_the_receiver_are_named() -> None:
     agents = {"cheker": AgentCard(tools=["Read"]), "writer": AgentCard(tools=["Read"])}
-    found = score(trace(["Read"], call("Read"), source="offered", agents=agents))
+    found = score(checked(["Read"], call("Read"), source="offered", agents=agents))
     assert found.status == "skipped"
     assert found.reason.endswith("the definitions have `cheker`, and no `checker`")
     agents["checker"] = AgentCard()  # from the recording
-    actual = trace(["Read"], call("Read"), source="offered", agents=agents)
+    actual = checked(["Read"], call("Read"), source="offered", agents=agents)
     actual.attributes[DEFINED] = ["cheker", "writer"]
     assert score(actual).reason == found.reason
 
 
 def test_what_was_offered_proves_only_calls_of_tools_that_do_not_exist() -> None:
-    assert score(trace(["Read"], call("Read"), source="offered")).status == "skipped"
+    assert score(checked(["Read"], call("Read"), source="offered")).status == "skipped"
     ran = call("Edit", status="ok")
-    assert score(trace(["Read"], ran, source="offered")).status == "skipped"
+    assert score(checked(["Read"], ran, source="offered")).status == "skipped"
     nothing = call("Edit", status="refused", refused_by="runtime")
-    assert kinds(score(trace(["Read"], nothing, source="offered"))) == ["unknown_tool"]
+    assert kinds(score(checked(["Read"], nothing, source="offered"))) == ["unknown_tool"]
 
 
 def test_calls_that_were_not_recorded_prove_nothing() -> None:
-    actual = trace(["Read"], ran={"unknown": ["steps.tool_call"]})
+    actual = checked(["Read"], ran={"unknown": ["steps.tool_call"]})
     assert score(actual).status == "skipped"
-    assert score(trace(["Read"])).reason == "`checker` called no tool"
+    assert score(checked(["Read"])).reason == "`checker` called no tool"
 
 
 def test_arguments_that_a_pattern_needs_and_nobody_recorded_are_skipped() -> None:
-    actual = trace(["Bash(git:*)"], call("Bash", unknown=["arguments"]))
+    actual = checked(["Bash(git:*)"], call("Bash", unknown=["arguments"]))
     assert score(actual).status == "skipped"
 
 
 def test_passing_control_on_and_giving_the_answer_are_no_use_of_tools() -> None:
     answer = call("Verdict", 2, arguments={"ok": True})
-    actual = trace(
+    actual = checked(
         ["Read"], call("transfer_to_editor", dispatch="d2"), answer,
         ran={"output": Content(data={"ok": True})},
     )  # fmt: skip
@@ -144,11 +144,11 @@ def test_passing_control_on_and_giving_the_answer_are_no_use_of_tools() -> None:
 def test_agents_are_chosen_by_the_names_a_config_gives_them() -> None:
     context = EvalContext(agent_names={"checker": "qa"})
     evaluator = DispatchScope(agents=["qa"])
-    (found,) = evaluator.evaluate(trace(["Read"], call("Edit")), None, context)
+    (found,) = evaluator.evaluate(checked(["Read"], call("Edit")), None, context)
     assert found.reason == "`qa` used `Edit`, which is not among its tools"
 
 
 def test_a_dispatch_that_started_nothing_used_nothing() -> None:
-    actual = trace(["Read"], status="refused")
+    actual = checked(["Read"], status="refused")
     actual.turns[0].dispatches[0].runs = []
     assert score(actual).reason == "`checker` was not started"

@@ -17,7 +17,7 @@ from baton.testing import build, verdict
 from baton.testing.build import call, dispatch, run, turn
 
 
-def trace(
+def refused(
     to: str,
     *,
     tool: str = "Agent",
@@ -49,7 +49,7 @@ DEFINED = {
 
 
 def test_a_target_that_the_system_does_not_find_is_unknown() -> None:
-    found = score(trace("shipping", error="Agent 'shipping' not found in swarm"))
+    found = score(refused("shipping", error="Agent 'shipping' not found in swarm"))
     assert (found.status, found.value) == ("failed", 0.0)
     assert found.reason == "there is no agent `shipping`"
     assert found.subject == ["d1"]
@@ -59,14 +59,14 @@ def test_a_target_that_the_system_does_not_find_is_unknown() -> None:
 
 def test_a_misspelt_target_is_reported_with_the_name_that_was_meant() -> None:
     error = "Agent type 'reasearch-agent' not found. Available agents: writer, research-agent"
-    found = score(trace("reasearch-agent", error=error))
+    found = score(refused("reasearch-agent", error=error))
     assert found.reason == "there is no agent `reasearch-agent`; the nearest is `research-agent`"
     assert found.details["findings"][0]["kind"] == "misspelt_target"
     assert found.details["findings"][0]["agents"] == ["writer", "research-agent"]
 
 
 def test_a_hand_over_tool_that_was_never_offered_leads_nowhere() -> None:
-    actual = trace(
+    actual = refused(
         "shipping", tool="transfer_to_shipping", offered=["transfer_to_billing"],
         kind="transfer", status="unanswered",
     )  # fmt: skip
@@ -75,34 +75,34 @@ def test_a_hand_over_tool_that_was_never_offered_leads_nowhere() -> None:
 
 def test_a_hand_over_tool_that_was_offered_proves_its_target() -> None:
     tools = ["transfer_to_billing", "transfer_to_shipping"]
-    actual = trace("shipping", tool="transfer_to_shipping", offered=tools, kind="transfer")
+    actual = refused("shipping", tool="transfer_to_shipping", offered=tools, kind="transfer")
     assert score(actual).status == "passed"
 
 
 def test_definitions_tell_which_agents_there_are() -> None:
-    assert score(trace("ghost", agents=DEFINED)).status == "failed"
-    assert score(trace("author", agents=DEFINED)).status == "passed"
-    assert score(trace("Writer", agents=DEFINED, status="failed")).status == "passed"
+    assert score(refused("ghost", agents=DEFINED)).status == "failed"
+    assert score(refused("author", agents=DEFINED)).status == "passed"
+    assert score(refused("Writer", agents=DEFINED, status="failed")).status == "passed"
 
 
 def test_definitions_may_be_incomplete_where_nobody_turned_the_hand_off_down() -> None:
-    assert score(trace("ghost", agents=DEFINED, status="unanswered")).status == "skipped"
-    assert score(trace("resercher", agents=DEFINED, status="unanswered")).status == "failed"
+    assert score(refused("ghost", agents=DEFINED, status="unanswered")).status == "skipped"
+    assert score(refused("resercher", agents=DEFINED, status="unanswered")).status == "failed"
 
 
 def test_without_definitions_nothing_tells() -> None:
-    found = score(trace("ghost", status="unanswered"))
+    found = score(refused("ghost", status="unanswered"))
     assert found.status == "skipped"
     assert "`agents:`" in found.reason
 
 
 def test_an_agent_that_got_to_work_is_known_whatever_the_definitions_say() -> None:
-    actual = trace("ghost", agents=DEFINED, status="completed")
+    actual = refused("ghost", agents=DEFINED, status="completed")
     assert score(actual).status == "passed"
 
 
 def test_a_hand_off_that_a_policy_refused_is_reported_as_such() -> None:
-    actual = trace(
+    actual = refused(
         "writer", agents=DEFINED, error="denied by a rule",
         called={"status": "refused", "refused_by": "policy"},
     )  # fmt: skip
@@ -111,13 +111,13 @@ def test_a_hand_off_that_a_policy_refused_is_reported_as_such() -> None:
 
 
 def test_a_missing_tool_is_not_a_missing_agent() -> None:
-    actual = trace("writer", agents=DEFINED, error="No such tool available: Agent")
+    actual = refused("writer", agents=DEFINED, error="No such tool available: Agent")
     assert score(actual).status == "passed"
 
 
 def test_agents_go_by_the_names_a_config_gives_them() -> None:
     found = score(
-        trace("wrtr", agents={"w": AgentCard(description="Writes")}, error=None),
+        refused("wrtr", agents={"w": AgentCard(description="Writes")}, error=None),
         agent_names={"w": "wrtr2"},
     )
     assert found.details["findings"][0]["nearest"] == "wrtr2"
@@ -154,7 +154,7 @@ def test_texts_of_real_systems_list_what_they_know(text: str, names: list[str]) 
 
 
 def test_the_definition_of_the_tool_lists_the_agents_that_there_are() -> None:
-    made = trace("shipping", tool="transfer_to_agent", status="unanswered")
+    made = refused("shipping", tool="transfer_to_agent", status="unanswered")
     made.attributes["targets"] = {"router": {"transfer_to_agent": ["billing", "ship_desk"]}}
     found = score(made)
     assert found.status == "failed"
@@ -164,7 +164,7 @@ def test_the_definition_of_the_tool_lists_the_agents_that_there_are() -> None:
 
 
 def test_definitions_that_were_given_prove_it_also_where_all_of_their_agents_ran() -> None:
-    made = trace("shipping", agents={"router": AgentCard(description="Routes")})
+    made = refused("shipping", agents={"router": AgentCard(description="Routes")})
     assert score(made).status == "skipped"
     made.attributes["defined_agents"] = ["router"]
     found = score(made)
@@ -173,7 +173,7 @@ def test_definitions_that_were_given_prove_it_also_where_all_of_their_agents_ran
 
 
 def test_nobody_who_gave_definitions_is_asked_for_them() -> None:
-    made = trace("shipping", status="unanswered", agents={"router": AgentCard(description="R")})
+    made = refused("shipping", status="unanswered", agents={"router": AgentCard(description="R")})
     made.attributes["defined_agents"] = ["router"]
     found = score(made)
     assert found.status == "skipped"
@@ -182,7 +182,7 @@ def test_nobody_who_gave_definitions_is_asked_for_them() -> None:
 
 def test_a_tool_that_is_missing_is_no_missing_agent_where_that_one_ran() -> None:
     error = "Unknown tool: transfer_to_shipping"
-    made = trace("shipping", tool="transfer_to_shipping", error=error)
+    made = refused("shipping", tool="transfer_to_shipping", error=error)
     assert score(made).status == "failed"
     made.turns[0].runs.append(run("shipping", id="r9"))
     found = score(made)
@@ -191,7 +191,7 @@ def test_a_tool_that_is_missing_is_no_missing_agent_where_that_one_ran() -> None
 
 
 def test_a_tool_that_was_not_offered_proves_nothing_where_spans_are_missing() -> None:
-    made = trace(
+    made = refused(
         "shipping", tool="transfer_to_shipping", offered=["transfer_to_billing"],
         kind="transfer", status="unanswered",
     )  # fmt: skip

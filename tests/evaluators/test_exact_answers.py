@@ -15,12 +15,7 @@ from baton.model import (
     Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import expect, turn
-
-
-def trace(*answers: Any, **fields: Any) -> Trace:
-    """Texts are answers in words, anything else is structured output, `None` no answer."""
-    return build.trace(*(turn(output=answer) for answer in answers), **fields)
+from baton.testing.build import answered, expect
 
 
 def _content(value: Any) -> Content | None:
@@ -29,7 +24,7 @@ def _content(value: Any) -> Content | None:
     return Content(text=value) if isinstance(value, str) else Content(data=value)
 
 
-def case(*expected: Any) -> Case:
+def wants(*expected: Any) -> Case:
     return build.case(
         *(
             expect(**{"structured" if isinstance(one, dict) else "response": one})
@@ -38,12 +33,12 @@ def case(*expected: Any) -> Case:
     )
 
 
-def score(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:
+def compared(kind: type[Any], actual: Trace, expected: Case | None = None, **options: Any) -> Score:
     return verdict(kind.type, actual, expected, **options)
 
 
 def equal(expected: Any, actual: Any, **options: Any) -> float | None:
-    return score(Equals, trace(actual), case(expected), **options).value
+    return compared(Equals, answered(actual), wants(expected), **options).value
 
 
 def test_a_text_is_equal_character_by_character() -> None:
@@ -76,16 +71,16 @@ def test_json_is_equal_as_a_whole(expected: Any, actual: Any, same: bool) -> Non
 
 
 def test_where_json_differs_is_reported() -> None:
-    found = score(Equals, trace({"city": "Rome"}), case({"city": "Paris", "ok": True}))
+    found = compared(Equals, answered({"city": "Rome"}), wants({"city": "Paris", "ok": True}))
     assert found.reason == 'turn 1: `city` is "Rome", not "Paris"; `ok` is missing'
 
 
 def test_its_own_value_is_for_the_last_answer_whatever_the_case_states() -> None:
-    actual = trace("one", "two")
-    assert score(Equals, actual, case("one", "?"), value="two").value == 1
-    assert score(Equals, actual, case("one", "?")).value == 0.5
-    assert score(Equals, actual, None, value="two").value == 1
-    assert score(Equals, actual, None).status == "skipped"
+    actual = answered("one", "two")
+    assert compared(Equals, actual, wants("one", "?"), value="two").value == 1
+    assert compared(Equals, actual, wants("one", "?")).value == 0.5
+    assert compared(Equals, actual, None, value="two").value == 1
+    assert compared(Equals, actual, None).status == "skipped"
 
 
 def test_only_a_value_of_its_own_leaves_what_the_case_states_unchecked() -> None:
@@ -94,17 +89,17 @@ def test_only_a_value_of_its_own_leaves_what_the_case_states_unchecked() -> None
 
 
 def test_contains_and_starts_with_look_at_the_last_answer_as_it_is() -> None:
-    assert score(Contains, trace("no", "the Reply"), value="Reply").value == 1
-    assert score(Contains, trace("the Reply", "no"), value="Reply").value == 0
-    assert score(Contains, trace("the Reply"), value="reply").value == 0
-    assert score(Contains, trace("the Reply"), value="reply", case_sensitive=False).value == 1
-    assert score(Contains, trace({"a": 1}), value='{"a":1}').value == 1
-    assert score(StartsWith, trace("Hello you"), value="Hello").value == 1
-    assert score(StartsWith, trace("Oh, Hello"), value="Hello").value == 0
+    assert compared(Contains, answered("no", "the Reply"), value="Reply").value == 1
+    assert compared(Contains, answered("the Reply", "no"), value="Reply").value == 0
+    assert compared(Contains, answered("the Reply"), value="reply").value == 0
+    assert compared(Contains, answered("the Reply"), value="reply", case_sensitive=False).value == 1
+    assert compared(Contains, answered({"a": 1}), value='{"a":1}').value == 1
+    assert compared(StartsWith, answered("Hello you"), value="Hello").value == 1
+    assert compared(StartsWith, answered("Oh, Hello"), value="Hello").value == 0
 
 
 def test_no_answer_holds_nothing_not_even_the_word_none() -> None:
-    found = score(Contains, trace(None), value="None")
+    found = compared(Contains, answered(None), value="None")
     assert (found.value, found.reason) == (0, "turn 1: no answer")
 
 
@@ -117,12 +112,12 @@ def test_an_empty_text_is_refused(kind: type[Any]) -> None:
 
 @pytest.mark.parametrize("kind", [Equals, Contains, StartsWith])
 def test_what_cannot_be_known_is_skipped_and_what_broke_is_an_error(kind: type[Any]) -> None:
-    lost = trace(None, unknown=["turn.output"])
-    assert score(kind, lost, value="x").status == "skipped"
-    broken = trace(None)
+    lost = answered(None, unknown=["turn.output"])
+    assert compared(kind, lost, value="x").status == "skipped"
+    broken = answered(None)
     broken.turns[0].status = "failed"
-    assert score(kind, broken, value="x").status == "error"
-    assert score(kind, trace("x"), case("x", "x"), value="x").status == "error"
+    assert compared(kind, broken, value="x").status == "error"
+    assert compared(kind, answered("x"), wants("x", "x"), value="x").status == "error"
 
 
 def test_they_are_known_by_the_names_of_strands() -> None:
@@ -131,7 +126,7 @@ def test_they_are_known_by_the_names_of_strands() -> None:
         "Contains": {"value": "x", "case_sensitive": False},
         "StartsWith": {"value": "x"},
     }
-    scores = [verdict(name, trace("x"), case("x"), **config) for name, config in specs.items()]
+    scores = [verdict(name, answered("x"), wants("x"), **config) for name, config in specs.items()]
     assert [each.evaluator for each in scores] == ["Equals", "Contains", "StartsWith"]
 
 

@@ -43,7 +43,7 @@ def called(*calls: tuple[str, str], name: str = "look") -> Turn:
     return turn(run("lead", *made, id="r"), id="t1")
 
 
-def score(actual: Trace | Turn, **options: Any) -> Score:
+def looped(actual: Trace | Turn, **options: Any) -> Score:
     return verdict(
         "handoff_loops", trace(actual) if isinstance(actual, Turn) else actual, **options
     )
@@ -54,7 +54,7 @@ def kinds(found: Score) -> list[str]:
 
 
 def test_ping_pong_in_which_nobody_does_anything_is_a_loop() -> None:
-    found = score(passed_round("abababa"))
+    found = looped(passed_round("abababa"))
     assert (found.status, found.value, kinds(found)) == ("failed", 0.0, ["hand_off_cycle"])
     assert found.reason == (
         "turn 1: `a` → `b` → `a`: 3 times round, and nothing new after the first"
@@ -63,114 +63,114 @@ def test_ping_pong_in_which_nobody_does_anything_is_a_loop() -> None:
 
 
 def test_fewer_rounds_are_none_and_an_option_says_how_many_it_takes() -> None:
-    assert score(passed_round("ababa")).status == "passed"
-    assert score(passed_round("ababa"), rounds=2).status == "failed"
-    assert score(passed_round("abababa"), rounds=4).status == "passed"
+    assert looped(passed_round("ababa")).status == "passed"
+    assert looped(passed_round("ababa"), rounds=2).status == "failed"
+    assert looped(passed_round("abababa"), rounds=4).status == "passed"
 
 
 def test_longer_cycles_count_and_the_way_into_them_does_not() -> None:
-    found = score(passed_round("xabcabcabca"))
+    found = looped(passed_round("xabcabcabca"))
     assert found.details["findings"][0]["agents"] == ["b", "c", "a"]
     assert found.details["findings"][0]["rounds"] == 3
 
 
 def test_a_conversation_that_moves_on_is_no_loop() -> None:
     says = ["Which maps?", "Found 3.", "Which is not damaged?", "Map 1.", "And 1890?", "Map 9."]
-    assert score(passed_round("abababa", says=says)).status == "passed"
-    assert score(passed_round("abababa", prompts=says)).status == "passed"
+    assert looped(passed_round("abababa", says=says)).status == "passed"
+    assert looped(passed_round("abababa", prompts=says)).status == "passed"
 
 
 def test_the_same_words_every_time_are_a_loop_all_the_same() -> None:
     says = ["Over to you, please.", "Not mine."] * 3
     says[2] = "Again over to you."
-    assert kinds(score(passed_round("abababa", says=says))) == ["hand_off_cycle"]
+    assert kinds(looped(passed_round("abababa", says=says))) == ["hand_off_cycle"]
 
 
 def test_contents_that_nobody_recorded_leave_it_open() -> None:
     actual = trace(passed_round("abababa"), unknown=["dispatch.prompt"])
-    found = score(actual)
+    found = looped(actual)
     assert found.status == "skipped"
     assert "record prompts and answers" in found.reason
 
 
 def test_a_supervisor_that_gets_results_back_is_no_loop() -> None:
     talks = [("Check lamp 1", "on"), ("Check lamp 2", "off"), ("Check lamp 3", "on")]
-    assert score(asked(*talks)).status == "passed"
+    assert looped(asked(*talks)).status == "passed"
 
 
 def test_the_same_request_with_the_same_answer_is_a_loop() -> None:
     talk = ("Find maps of the harbour", "Maps 1 and 3 are fine.")
-    found = score(asked(talk, ("Please find maps of the harbour again", talk[1]), talk))
+    found = looped(asked(talk, ("Please find maps of the harbour again", talk[1]), talk))
     assert kinds(found) == ["repeated_dispatch"]
     assert found.evidence[0].ids == ["d0", "d1", "d2"]
-    assert score(asked(talk, talk)).status == "passed"
+    assert looped(asked(talk, talk)).status == "passed"
 
 
 def test_the_same_request_that_brings_something_new_is_not_one() -> None:
     page = "Next page, please"
     talks = [(page, "Storms at sea"), (page, "A lamp is lit"), (page, "Bread in the morning")]
-    assert score(asked(*talks)).status == "passed"
+    assert looped(asked(*talks)).status == "passed"
 
 
 def test_work_between_two_equal_requests_may_change_the_answer() -> None:
     talk = ("Run the tests", "2 fail")
     fix = ToolCall(id="c1", name="Edit")
-    assert score(asked(talk, talk, talk, between=fix)).status == "passed"
+    assert looped(asked(talk, talk, talk, between=fix)).status == "passed"
 
 
 def test_equal_requests_issued_together_are_a_vote() -> None:
     talk = ("Is it true?", "yes")
-    assert score(asked(talk, talk, talk, group=1)).status == "passed"
+    assert looped(asked(talk, talk, talk, group=1)).status == "passed"
 
 
 def test_the_direction_of_a_request_counts() -> None:
     there, back = ("Change EUR to USD", "done"), ("Change USD to EUR", "done")
-    assert score(asked(there, back, there, back)).status == "passed"
+    assert looped(asked(there, back, there, back)).status == "passed"
 
 
 def test_equal_calls_in_a_row_with_equal_answers_are_a_loop() -> None:
-    found = score(called(("x", "none"), ("x", "none"), ("x", "none")))
+    found = looped(called(("x", "none"), ("x", "none"), ("x", "none")))
     assert kinds(found) == ["repeated_call"]
     assert found.evidence[0].ids == ["r", "c0", "c1", "c2"]
-    assert score(called(("x", "none"), ("x", "none"))).status == "passed"
+    assert looped(called(("x", "none"), ("x", "none"))).status == "passed"
 
 
 def test_calls_that_differ_or_learn_something_are_none() -> None:
-    assert score(called(("x", "10 %"), ("x", "50 %"), ("x", "done"))).status == "passed"
-    assert score(called(("x", "-"), ("y", "-"), ("x", "-"), ("x", "-"))).status == "passed"
+    assert looped(called(("x", "10 %"), ("x", "50 %"), ("x", "done"))).status == "passed"
+    assert looped(called(("x", "-"), ("y", "-"), ("x", "-"), ("x", "-"))).status == "passed"
 
 
 def test_asking_until_the_answer_changes_is_not_one() -> None:
     polled = called(*([("job 7", "red")] * 5), ("job 7", "green"))
-    assert score(polled).status == "passed"
+    assert looped(polled).status == "passed"
     moved_on = called(*([("job 7", "red")] * 5), ("job 8", "green"))
-    assert kinds(score(moved_on)) == ["repeated_call"]
+    assert kinds(looped(moved_on)) == ["repeated_call"]
 
 
 @pytest.mark.parametrize(
     "answer", ["503 busy", "Rate limit reached", "Try again later.", '{"status": "pending"}']
 )
 def test_what_may_pass_with_time_is_asked_for_twice_as_often(answer: str) -> None:
-    assert score(called(*([("x", answer)] * 5))).status == "passed"
-    assert kinds(score(called(*([("x", answer)] * 6)))) == ["repeated_call"]
-    assert score(called(*([("x", "no such page, 404")] * 3))).status == "failed"
+    assert looped(called(*([("x", answer)] * 5))).status == "passed"
+    assert kinds(looped(called(*([("x", answer)] * 6)))) == ["repeated_call"]
+    assert looped(called(*([("x", "no such page, 404")] * 3))).status == "failed"
 
 
 def test_tools_that_wait_may_be_called_again() -> None:
     turn = called(("x", "busy"), ("x", "busy"), ("x", "busy"), name="wait_for")
-    assert score(turn, ignore_tools=["wait_for"]).status == "passed"
+    assert looped(turn, ignore_tools=["wait_for"]).status == "passed"
 
 
 def test_a_turn_that_broke_is_an_error_unless_its_loop_is_proven() -> None:
     broken = passed_round("ab")
     broken.status = "failed"
-    assert score(broken).status == "error"
+    assert looped(broken).status == "error"
     loop = passed_round("abababa")
     loop.status = "failed"
-    assert score(loop).status == "failed"
+    assert looped(loop).status == "failed"
 
 
 def test_hand_offs_that_are_not_told_are_skipped() -> None:
     turn = passed_round("ab")
     turn.unknown = ["dispatches"]
-    assert score(turn).status == "skipped"
+    assert looped(turn).status == "skipped"

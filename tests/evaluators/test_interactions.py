@@ -42,12 +42,12 @@ def visit(agent: str, *says: str, after: list[str] | None = None) -> ExpectedVis
     return ExpectedVisit(agent=agent, after=after, says=list(says) or None)
 
 
-def score(actual: Trace, *visits: ExpectedVisit, **options: Any) -> Score:
+def visited(actual: Trace, *visits: ExpectedVisit, **options: Any) -> Score:
     return verdict("interactions", actual, case(interactions=list(visits) or None), **options)
 
 
 def value(actual: Trace, *visits: ExpectedVisit, **options: Any) -> float | None:
-    return score(actual, *visits, **options).value
+    return visited(actual, *visits, **options).value
 
 
 ABAB = swarm(("a", "plan"), ("b", "code"), ("a", "review"), ("b", "Fixed  it"))
@@ -56,7 +56,7 @@ ABAB = swarm(("a", "plan"), ("b", "code"), ("a", "review"), ("b", "Fixed  it"))
 def test_every_visit_counts_and_not_only_the_last_of_a_node() -> None:
     visits = [visit("a", "plan"), visit("b", "code"), visit("a", "review"), visit("b", "fixed it")]
     assert value(ABAB, *visits) == 1
-    found = score(ABAB, visit("a"), visit("a"), visit("a"))
+    found = visited(ABAB, visit("a"), visit("a"), visit("a"))
     assert found.value == pytest.approx(2 / 3)
     assert found.reason == ("turn 1: `a` ran 2 times, none left in order; 2 of 3 visits took place")
 
@@ -70,18 +70,18 @@ def test_an_agent_that_speaks_twice_in_a_row_makes_two_visits_in_one_run() -> No
     assert value(trace, visit("a", "this"), visit("a", "this")) == 0.5
     assert value(trace, visit("a"), visit("a")) == 0.5
     trace.unknown = ["run.steps.said"]
-    assert score(trace, *two, visit("a", "and more")).status == "skipped"
+    assert visited(trace, *two, visit("a", "and more")).status == "skipped"
 
 
 def test_other_words_are_left_to_a_judge_on_request() -> None:
     trace = swarm(("a", "The research is complete."), ("b", ""))
     reworded = visit("a", "I have finished the research")
-    assert score(trace, reworded).status == "failed"
-    open_ = score(trace, reworded, visit("b"), reworded="unknown")
+    assert visited(trace, reworded).status == "failed"
+    open_ = visited(trace, reworded, visit("b"), reworded="unknown")
     assert open_.status == "skipped"
     assert "`interaction_quality` asks a judge" in open_.reason
-    assert score(trace, visit("b", "anything"), reworded="unknown").status == "failed"
-    assert score(trace, reworded, visit("c"), reworded="unknown").status == "failed"
+    assert visited(trace, visit("b", "anything"), reworded="unknown").status == "failed"
+    assert visited(trace, reworded, visit("c"), reworded="unknown").status == "failed"
 
 
 def test_order_counts_and_the_best_way_to_lay_the_visits_is_taken() -> None:
@@ -93,7 +93,7 @@ def test_order_counts_and_the_best_way_to_lay_the_visits_is_taken() -> None:
 def test_an_extra_visit_shifts_nothing_and_fails_only_when_extras_are_refused() -> None:
     two = [visit("a", "plan"), visit("b", "code")]
     assert value(ABAB, *two) == 1
-    found = score(ABAB, *two, allow_extra=False)
+    found = visited(ABAB, *two, allow_extra=False)
     assert (found.status, found.value, found.reason) == (
         "failed", 0, "turn 1: `a` was not expected",
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_an_extra_visit_shifts_nothing_and_fails_only_when_extras_are_refused() 
 
 def test_dependencies_are_the_agents_that_set_a_run_to_work() -> None:
     assert value(ABAB, visit("a", after=[]), visit("b", after=["a"])) == 1
-    wrong = score(ABAB, visit("a", after=["b"]), visit("b", after=[]))
+    wrong = visited(ABAB, visit("a", after=["b"]), visit("b", after=[]))
     assert wrong.value == 0.5
     assert "`b` was started by `a`, not by no agent" in wrong.reason
     assert value(ABAB, visit("a", after=["b"]), visit("b", after=[]), dependencies="ignore") == 1
@@ -125,18 +125,18 @@ def test_a_join_has_several_dependencies() -> None:
 def test_dependencies_that_only_the_order_tells_are_not_judged_unless_asked_for() -> None:
     trace = swarm(("a", "1"), ("b", "2"))
     trace.turns[0].dispatches[0].basis = "order"
-    found = score(trace, visit("b", after=["a"]))
+    found = visited(trace, visit("b", after=["a"]))
     assert found.status == "skipped"
     assert "only the order of runs shows which agent started" in found.reason
     assert value(trace, visit("b", after=["a"]), order=True) == 1
-    assert score(trace, visit("x"), visit("b", after=["a"])).status == "failed"
+    assert visited(trace, visit("x"), visit("b", after=["a"])).status == "failed"
     assert value(trace, visit("b")) == 1
 
 
 def test_messages_are_found_in_answers_and_in_what_was_written_to_the_next_agent() -> None:
     for prompts in (False, True):
         trace = swarm(("a", "I have\n COMPLETED the research"), ("b", "ok"), prompts=prompts)
-        found = score(trace, visit("a", "i have completed"))
+        found = visited(trace, visit("a", "i have completed"))
         assert found.value == 1
         where = "prompt" if prompts else "output"
         said = found.details["turns"][0]["visits"][0]["said"]
@@ -151,7 +151,7 @@ def test_messages_are_found_in_answers_and_in_what_was_written_to_the_next_agent
 
 
 def test_every_message_has_to_be_found_and_the_missing_one_is_named() -> None:
-    found = score(swarm(("a", "one two")), visit("a", "one", "three"))
+    found = visited(swarm(("a", "one two")), visit("a", "one", "three"))
     assert (found.value, found.reason) == (0, "turn 1: `a` did not say 'three'")
 
 
@@ -161,7 +161,7 @@ def test_messages_match_by_pattern_or_by_likeness_on_request_or_are_ignored() ->
     assert value(trace, visit("a", "the code has some tests"), match="recall") == 1
     assert value(trace, visit("a", "no such thing"), match="recall") == 0
     assert value(trace, visit("a", "no such thing"), match="ignore") == 1
-    assert score(trace, visit("a", "("), match="regex").status == "error"
+    assert visited(trace, visit("a", "("), match="regex").status == "error"
 
 
 def test_an_agent_answers_to_its_node_its_aliases_and_its_new_name() -> None:
@@ -170,7 +170,7 @@ def test_an_agent_answers_to_its_node_its_aliases_and_its_new_name() -> None:
     for name in ("agent-7f", "coder", "helper"):
         assert value(trace, visit(name)) == 1
     assert value(trace, visit("dev"), agent_names={"agent-7f": "dev"}) == 1
-    assert score(trace, visit("other")).reason == "turn 1: `other` did not run"
+    assert visited(trace, visit("other")).reason == "turn 1: `other` did not run"
 
 
 @pytest.mark.parametrize(
@@ -188,24 +188,24 @@ def test_what_was_not_recorded_leaves_a_visit_open(
     unknown: list[str], expected: ExpectedVisit
 ) -> None:
     trace = swarm(("a", "1"), ("b", "2"))
-    assert score(trace, expected).status == "failed"
+    assert visited(trace, expected).status == "failed"
     trace.unknown = unknown
     for one in trace.turns[0].runs:
         one.output = None if unknown == ["run.output"] else one.output
-    found = score(trace, expected)
+    found = visited(trace, expected)
     assert (found.status, found.value) == ("skipped", None)
     assert "recorded" in found.reason or "known" in found.reason
 
 
 def test_what_was_not_recorded_matters_only_where_it_decides() -> None:
     trace = swarm(("a", "1"), ("b", "2"), unknown=["run.steps"])
-    assert score(trace, visit("a"), visit("b", "2")).status == "passed"
-    assert score(trace, visit("a", "?"), visit("z")).value == 0.5
-    assert score(trace, visit("a", "?"), visit("b"), threshold=0.5).status == "passed"
+    assert visited(trace, visit("a"), visit("b", "2")).status == "passed"
+    assert visited(trace, visit("a", "?"), visit("z")).value == 0.5
+    assert visited(trace, visit("a", "?"), visit("b"), threshold=0.5).status == "passed"
 
 
 def test_a_case_without_interactions_is_skipped() -> None:
-    assert score(ABAB).status == "skipped"
+    assert visited(ABAB).status == "skipped"
     (found,) = Interactions().evaluate(ABAB, None, EvalContext())
     assert found.status == "skipped"
 

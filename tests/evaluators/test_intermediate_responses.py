@@ -29,7 +29,7 @@ from baton.testing.build import expect, run, turn
 Spoken = tuple[str, list[str]]
 
 
-def trace(*turns: list[Spoken]) -> Trace:
+def spoke(*turns: list[Spoken]) -> Trace:
     """A turn for each list, with a run for each agent and what it says."""
     return build.trace(*(turn(*(run(agent, *said) for agent, said in one)) for one in turns))
 
@@ -38,7 +38,7 @@ def visit(agent: str, *says: str) -> ExpectedVisit:
     return ExpectedVisit(agent=agent, says=list(says) or None)
 
 
-def case(*turns: list[ExpectedVisit] | None, **fields: Any) -> Case:
+def wants(*turns: list[ExpectedVisit] | None, **fields: Any) -> Case:
     return build.case(*(expect(interactions=one) for one in turns), **fields)
 
 
@@ -46,7 +46,7 @@ score = partial(verdict, "intermediate_responses")
 
 
 def value(spoken: list[Spoken], *visits: ExpectedVisit, **options: Any) -> float | None:
-    return score(trace(spoken), case(list(visits)), **options).value
+    return score(spoke(spoken), wants(list(visits)), **options).value
 
 
 def test_an_agent_has_to_have_said_every_text_somewhere_in_its_own_run() -> None:
@@ -67,8 +67,8 @@ def test_a_visit_without_words_asks_only_that_the_agent_ran() -> None:
 
 def test_the_score_is_the_share_of_all_visits_and_the_first_unmet_one_is_named() -> None:
     found = score(
-        trace([("a", ["yes"])], [("a", ["no"])]),
-        case([visit("a", "yes"), visit("b", "no")], [visit("a", "maybe")]),
+        spoke([("a", ["yes"])], [("a", ["no"])]),
+        wants([visit("a", "yes"), visit("b", "no")], [visit("a", "maybe")]),
     )
     assert found.value == pytest.approx(1 / 3)
     assert found.reason == "turn 1: `b` did not run; 2 of 3 visits are not met"
@@ -93,9 +93,9 @@ def test_visits_of_one_agent_take_its_runs_in_order() -> None:
     assert value(back_and_forth, visit("a", "one"), visit("a", "three")) == 1
     assert value(back_and_forth, visit("a", "three"), visit("a", "one")) == 0.5
     assert value(back_and_forth, visit("a"), visit("a")) == 1
-    found = score(trace([("a", ["one"])]), case([visit("a"), visit("a")]))
+    found = score(spoke([("a", ["one"])]), wants([visit("a"), visit("a")]))
     assert found.reason == "turn 1: `a` ran 1 of 2 times; 1 of 2 visits are not met"
-    found = score(trace(back_and_forth), case([visit("a", "three"), visit("a", "one")]))
+    found = score(spoke(back_and_forth), wants([visit("a", "three"), visit("a", "one")]))
     assert "no remaining run of `a` has this text" in found.reason
 
 
@@ -153,13 +153,13 @@ def test_as_many_visits_are_met_as_any_assignment_can(
 
 
 def test_thoughts_are_not_said_and_the_answer_of_a_run_is() -> None:
-    actual = trace([("a", ["I should say yes"])])
+    actual = spoke([("a", ["I should say yes"])])
     run = actual.turns[0].runs[0]
     assert isinstance(run.steps[0], Said)
     run.steps[0].thought = True
-    assert score(actual, case([visit("a", "yes")])).value == 0
+    assert score(actual, wants([visit("a", "yes")])).value == 0
     run.output = Content(data={"answer": "yes"})
-    assert score(actual, case([visit("a", "yes")])).value == 1
+    assert score(actual, wants([visit("a", "yes")])).value == 1
 
 
 @pytest.mark.parametrize(
@@ -186,60 +186,60 @@ def test_a_graded_text_is_met_from_the_match_threshold_on() -> None:
 
 
 def test_a_share_of_the_visits_may_be_enough() -> None:
-    expected = case([visit("a"), visit("b")])
-    assert score(trace([("a", [])]), expected, threshold=0.5).status == "passed"
-    assert score(trace([("a", [])]), expected).status == "failed"
+    expected = wants([visit("a"), visit("b")])
+    assert score(spoke([("a", [])]), expected, threshold=0.5).status == "passed"
+    assert score(spoke([("a", [])]), expected).status == "failed"
 
 
 def test_node_names_aliases_and_renames_count_as_the_name() -> None:
-    actual = trace([("main", ["x"]), ("a1", ["y"]), ("writer", ["z"])])
+    actual = spoke([("main", ["x"]), ("a1", ["y"]), ("writer", ["z"])])
     actual.turns[0].runs[1].node = "researcher"
     actual.agents = {"writer": AgentCard(aliases=["author"])}
-    wanted = case([visit("desk", "x"), visit("researcher", "y"), visit("author", "z")])
+    wanted = wants([visit("desk", "x"), visit("researcher", "y"), visit("author", "z")])
     assert score(actual, wanted, agent_names={"main": "desk"}).status == "passed"
 
 
 @pytest.mark.parametrize("unknown", ["steps", "steps.said"])
 def test_words_that_were_not_recorded_can_neither_fail_nor_be_guessed(unknown: str) -> None:
-    actual = trace([("a", [])])
+    actual = spoke([("a", [])])
     run = actual.turns[0].runs[0]
     run.unknown, run.output = [unknown], Content(text="done")
-    found = score(actual, case([visit("a", "looking")]))
+    found = score(actual, wants([visit("a", "looking")]))
     assert (found.status, found.value) == ("skipped", None)
     assert found.reason == "turn 1: `a` said more than was recorded; record its own events"
-    assert score(actual, case([visit("a", "done")])).status == "passed"
-    assert score(actual, case([visit("b", "done")])).status == "failed"
-    assert score(actual, case([visit("a"), visit("a")])).status == "failed"
+    assert score(actual, wants([visit("a", "done")])).status == "passed"
+    assert score(actual, wants([visit("b", "done")])).status == "failed"
+    assert score(actual, wants([visit("a"), visit("a")])).status == "failed"
 
 
 def test_a_run_without_a_name_is_taken_for_nobody_and_for_nobody_else() -> None:
-    actual = trace([("main", ["yes"])])
+    actual = spoke([("main", ["yes"])])
     actual.turns[0].runs[0].unknown = ["agent"]
-    assert score(actual, case([visit("a", "yes")])).status == "skipped"
-    assert score(actual, case([visit("a", "no")])).status == "failed"
+    assert score(actual, wants([visit("a", "yes")])).status == "skipped"
+    assert score(actual, wants([visit("a", "no")])).status == "failed"
 
 
 def test_runs_that_were_not_recorded_leave_it_open_who_ran() -> None:
-    actual = trace([])
+    actual = spoke([])
     actual.turns[0].unknown = ["runs"]
-    assert score(actual, case([visit("a")])).status == "skipped"
+    assert score(actual, wants([visit("a")])).status == "skipped"
 
 
 def test_a_turn_that_was_not_played_or_broke_is_an_error() -> None:
-    expected = case([visit("a")], None)
-    assert score(trace([("a", [])]), expected).status == "error"
-    broken = trace([("a", [])], [])
+    expected = wants([visit("a")], None)
+    assert score(spoke([("a", [])]), expected).status == "error"
+    broken = spoke([("a", [])], [])
     broken.turns[0].error = "quota"
     assert score(broken, expected).status == "error"
 
 
-@pytest.mark.parametrize("expected", [None, case(None), case([])])
+@pytest.mark.parametrize("expected", [None, wants(None), wants([])])
 def test_without_an_expectation_it_is_skipped(expected: Case | None) -> None:
-    assert score(trace([("a", [])]), expected).status == "skipped"
+    assert score(spoke([("a", [])]), expected).status == "skipped"
 
 
 def test_a_stated_pattern_that_is_none_is_an_error() -> None:
-    found = score(trace([("a", ["x"])]), case([visit("a", "x(")]), match="regex")
+    found = score(spoke([("a", ["x"])]), wants([visit("a", "x(")]), match="regex")
     assert found.status == "error"
 
 
@@ -265,7 +265,7 @@ def test_pairs_of_author_and_parts_in_an_eval_set_are_visits(tmp_path: Path) -> 
                 ["data_agent", [{"text": "Rolled a 3."}]]]}}]}]}""",
         "utf-8",
     )
-    actual = trace([("desk", []), ("data_agent", ["I have rolled a 5.", "It is odd."])])
+    actual = spoke([("desk", []), ("data_agent", ["I have rolled a 5.", "It is odd."])])
     evaluators = ["intermediate_responses"]
     (result,) = baton.score(actual, tmp_path / "set.json", evaluators).results
     assert (result.scores[0].value, result.scores[0].status) == (0.5, "passed")

@@ -24,14 +24,14 @@ from baton.testing.build import case, run, trace
 CHAIN = ["router", AnyOrder(any_order=["a", "b"]), "writer"]
 
 
-def score(*ran: str, stated: Any = CHAIN, **options: Any) -> Score:
+def ordered(*ran: str, stated: Any = CHAIN, **options: Any) -> Score:
     options = {"sequence_match_type": "exact", **options}
     return verdict("agent_chain", trace(*map(run, ran)), case(agents=stated), **options)
 
 
 @pytest.mark.parametrize("branches", [("a", "b"), ("b", "a")])
 def test_any_order_inside_the_fan_out_is_exact(branches: tuple[str, str]) -> None:
-    assert score("router", *branches, "writer").value == 1.0
+    assert ordered("router", *branches, "writer").value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_any_order_inside_the_fan_out_is_exact(branches: tuple[str, str]) -> Non
     ],
 )
 def test_what_leaves_the_fan_out_or_its_number_is_not_exact(ran: tuple[str, ...]) -> None:
-    assert score(*ran).value == 0.0
+    assert ordered(*ran).value == 0.0
 
 
 def test_a_reason_shows_the_chain_as_it_was_stated() -> None:
-    found = score("router", "b", "writer")
+    found = ordered("router", "b", "writer")
     assert found.reason == "turn 1: expected router → {a, b} → writer, got router → b → writer"
     (turn,) = found.details["invocation_results"]
     assert turn["expected_agents"] == ["router", "b", "a", "writer"]
@@ -57,10 +57,10 @@ def test_a_reason_shows_the_chain_as_it_was_stated() -> None:
 
 
 def test_the_other_modes_look_at_the_order_that_fits_best() -> None:
-    assert score("router", "b", "writer", sequence_match_type="subset").value == 0.75
-    assert score("b", "x", "a", sequence_match_type="contains").value == 0.5
-    assert score("router", "b", "a", "writer", allow_extra_agents=False).value == 1.0
-    assert score("router", "b", "a", "x", "writer", allow_extra_agents=False).value == 0.0
+    assert ordered("router", "b", "writer", sequence_match_type="subset").value == 0.75
+    assert ordered("b", "x", "a", sequence_match_type="contains").value == 0.5
+    assert ordered("router", "b", "a", "writer", allow_extra_agents=False).value == 1.0
+    assert ordered("router", "b", "a", "x", "writer", allow_extra_agents=False).value == 0.0
 
 
 NAMES = st.lists(st.sampled_from("abcd"), max_size=6)

@@ -15,10 +15,9 @@ from baton.model import (
     ExpectedTurn,
     InputError,
     Scenario,
-    Trace,
 )
 from baton.testing import build, verdict
-from baton.testing.build import case, delegate, expect, run, turn
+from baton.testing.build import answered, case, delegate, expect, run
 
 FENCED = (
     'Here it is:\n```python\nprint(1)\n```\n\n```json\n{"city": "Paris", "days": [1, 2]}\n```\n'
@@ -30,10 +29,6 @@ CITY = {
 }
 
 
-def trace(*answers: str | Content | None) -> Trace:
-    return build.trace(*(turn(output=answer) for answer in answers))
-
-
 def says(response: str | None = None, **fields: Any) -> ExpectedTurn:
     return expect(response=response, **fields)
 
@@ -42,7 +37,7 @@ score = partial(verdict, "response")
 
 
 def value(answer: str | Content | None, turn: ExpectedTurn, **options: Any) -> float | None:
-    return score(trace(answer), case(turn), **options).value
+    return score(answered(answer), case(turn), **options).value
 
 
 def test_the_stated_response_has_to_be_the_answer_but_for_case_and_space() -> None:
@@ -63,20 +58,20 @@ def test_accents_are_the_same_however_they_are_encoded() -> None:
 def test_every_text_that_has_to_be_in_the_answer_is_searched_for() -> None:
     turn = says(response_contains=["refund", "5 days"])
     assert value("The Refund takes 5 days.", turn) == 1
-    found = score(trace("The refund takes a week."), case(turn))
+    found = score(answered("The refund takes a week."), case(turn))
     assert (found.value, found.reason) == (0, "turn 1: the answer lacks '5 days'")
 
 
 def test_no_text_that_is_not_to_be_in_the_answer_is_there() -> None:
     turn = says(response_not_contains=["lead #123", "Acme"])
     assert value("I do not know you.", turn) == 1
-    found = score(trace("About Lead  #123?"), case(turn))
+    found = score(answered("About Lead  #123?"), case(turn))
     assert (found.value, found.reason) == (0, "turn 1: the answer has 'lead #123'")
 
 
 @pytest.mark.parametrize("answer", ["", None])
 def test_an_answer_that_is_missing_does_not_prove_that_a_text_is_not(answer: str | None) -> None:
-    silent = trace(answer or "")
+    silent = answered(answer or "")
     if answer is None:
         silent.turns[0].output = None
     found = score(silent, case(says(response_not_contains=["Acme"])))
@@ -105,7 +100,7 @@ def test_json_for_a_schema_is_data_or_json_in_the_text(answer: str | Content) ->
 
 def test_the_least_of_the_checks_is_the_score_of_a_turn() -> None:
     turn = says("the refund is on its way", response_contains=["order 7"])
-    found = score(trace("the refund is on its way"), case(turn), match="jaccard", threshold=0.5)
+    found = score(answered("the refund is on its way"), case(turn), match="jaccard", threshold=0.5)
     assert (found.value, found.status) == (0, "failed")
     assert found.details["turns"][0]["checks"] == [
         {"check": "response", "score": 1.0},
@@ -115,7 +110,7 @@ def test_the_least_of_the_checks_is_the_score_of_a_turn() -> None:
 
 def test_the_score_is_the_mean_over_turns_and_the_first_wrong_one_is_named() -> None:
     expected = case(says("a"), says(), says("c"), says("d"))
-    found = score(trace("a", "?", "x", "y"), expected)
+    found = score(answered("a", "?", "x", "y"), expected)
     assert found.value == pytest.approx(1 / 3)
     assert found.reason == "turn 3: expected 'c', got 'x'; 2 of 3 turns fall short"
     assert [row["turn"] for row in found.details["turns"]] == [1, 3, 4]
@@ -146,20 +141,20 @@ def test_rules_hold_for_an_answer_of_which_no_case_states_anything(
     options: dict[str, Any], answer: str | Content | None, good: bool
 ) -> None:
     for expected in (None, case(says()), case(scenario=Scenario(start="hi", plan="ask"))):
-        found = score(trace(answer), expected, **options)
+        found = score(answered(answer), expected, **options)
         assert found.status == ("passed" if good else "failed")
 
 
 def test_rules_hold_for_the_last_answer_only_and_add_to_what_is_stated() -> None:
     expected = case(says("a"), says("b"))
-    found = score(trace("a", "b"), expected, contains="b")
+    found = score(answered("a", "b"), expected, contains="b")
     assert (found.status, len(found.details["turns"])) == ("passed", 2)
-    found = score(trace("a", "b", "c"), expected, contains="b")
+    found = score(answered("a", "b", "c"), expected, contains="b")
     assert found.reason == "turn 3: the answer lacks 'b'; 1 of 3 turns fall short"
 
 
 def test_what_a_schema_objects_to_is_reported_with_its_place() -> None:
-    found = score(trace('{"city": 7}'), json_schema=CITY)
+    found = score(answered('{"city": 7}'), json_schema=CITY)
     assert found.reason == "turn 1: `city`: 7 is not of type 'string'"
     assert "json_schema" not in found.details
 
@@ -194,16 +189,16 @@ def test_the_stated_response_is_compared_by_the_chosen_matcher(
 
 def test_a_graded_matcher_passes_from_its_threshold_on() -> None:
     turn, options = says("a b c d"), {"match": "jaccard", "threshold": 0.75}
-    assert score(trace("a b c"), case(turn), **options).status == "passed"
-    found = score(trace("a b"), case(turn), **options)
+    assert score(answered("a b c"), case(turn), **options).status == "passed"
+    found = score(answered("a b"), case(turn), **options)
     assert (found.status, found.reason) == ("failed", "turn 1: jaccard of the answer is 0.50")
     assert found.details["turns"][0]["expected"] == "a b c d"
 
 
 def test_no_answer_scores_zero_and_one_that_was_not_recorded_is_skipped() -> None:
-    found = score(trace(None), case(says("yes")))
+    found = score(answered(None), case(says("yes")))
     assert (found.status, found.reason) == ("failed", "turn 1: no answer")
-    untold = trace(None)
+    untold = answered(None)
     untold.unknown = ["turn.output"]
     found = score(untold, case(says("yes")))
     assert (found.status, found.value) == ("skipped", None)
@@ -211,21 +206,21 @@ def test_no_answer_scores_zero_and_one_that_was_not_recorded_is_skipped() -> Non
 
 def test_what_was_not_played_is_an_error_also_for_rules() -> None:
     expected = case(says("a"), says())
-    assert score(trace("a"), expected).status == "error"
-    assert score(trace("a"), case(says(), says()), contains="a").status == "error"
-    assert score(trace(), contains="a").reason == "no turn was played"
-    broken = trace("a")
+    assert score(answered("a"), expected).status == "error"
+    assert score(answered("a"), case(says(), says()), contains="a").status == "error"
+    assert score(answered(), contains="a").reason == "no turn was played"
+    broken = answered("a")
     broken.turns[0].error, broken.turns[0].status = "quota", "failed"
     assert score(broken, contains="a").reason == "turn 1 failed: quota"
 
 
 @pytest.mark.parametrize("expected", [None, case(says()), case(says(response_contains=[]))])
 def test_without_an_expectation_or_a_rule_it_is_skipped(expected: Case | None) -> None:
-    assert score(trace("a"), expected).status == "skipped"
+    assert score(answered("a"), expected).status == "skipped"
 
 
 def test_a_stated_pattern_that_is_none_is_an_error_and_no_failure() -> None:
-    found = score(trace("a"), case(says("a(")), match="regex")
+    found = score(answered("a"), case(says("a(")), match="regex")
     assert found.status == "error"
     assert "'a(' is not a regular expression" in found.reason
 
@@ -252,28 +247,32 @@ def test_a_wrong_option_is_refused_before_anything_is_scored(
         Response(**options)
     assert said in str(caught.value)
     with pytest.raises(InputError) as caught:
-        baton.score(trace("a"), [case(says("a"), evaluators={"response": options})], ["response"])
+        baton.score(
+            answered("a"), [case(says("a"), evaluators={"response": options})], ["response"]
+        )
     assert said in str(caught.value)
 
 
 def test_a_schema_is_read_by_the_draft_it_names() -> None:
     tuples = {"items": [{"type": "string"}, {"type": "number"}]}
     seventh = {"$schema": "http://json-schema.org/draft-07/schema#", **tuples}
-    assert score(trace('["a", "b"]'), json_schema=seventh).status == "failed"
+    assert score(answered('["a", "b"]'), json_schema=seventh).status == "failed"
     with pytest.raises(InputError, match="not a JSON Schema"):
         Response(json_schema=tuples)
 
 
 def test_a_schema_may_refer_to_its_own_parts() -> None:
     schema = {"$ref": "#/$defs/city", "$defs": {"city": CITY}}
-    assert score(trace('{"city": "Paris"}'), json_schema=schema).status == "passed"
-    assert score(trace("{}"), json_schema=schema).status == "failed"
+    assert score(answered('{"city": "Paris"}'), json_schema=schema).status == "passed"
+    assert score(answered("{}"), json_schema=schema).status == "failed"
 
 
 @pytest.mark.parametrize("name", ["response_evaluator", "ResponseEvaluator"])
 def test_under_the_names_of_judge_llm_it_starts_from_its_defaults(name: str) -> None:
     expected = case(says("I can refund your order today"))
-    (result,) = baton.score(trace("I can not refund your order today"), [expected], [name]).results
+    (result,) = baton.score(
+        answered("I can not refund your order today"), [expected], [name]
+    ).results
     (found,) = result.scores
     assert (found.status, found.threshold) == ("passed", 0.8)
     assert (found.evaluator, found.type) == (name, "response")
@@ -288,11 +287,11 @@ def test_options_of_judge_llm_mean_ours_in_a_config_and_in_a_case(
 ) -> None:
     theirs = {"match_type": match_type, "similarity_threshold": 0.9, "case_sensitive": True}
     spec = {"type": "response_evaluator", "config": theirs}
-    (result,) = baton.score(trace("a"), [case(says("a"))], [spec]).results
+    (result,) = baton.score(answered("a"), [case(says("a"))], [spec]).results
     assert result.scores[0].details["match"] == match
     assert result.scores[0].threshold == 0.9
     own = case(says("a"), evaluators={"ResponseEvaluator": theirs})
-    (result,) = baton.score(trace("a"), [own], ["response"]).results
+    (result,) = baton.score(answered("a"), [own], ["response"]).results
     assert result.scores[0].details["match"] == match
     assert result.scores[0].details["case_sensitive"] is True
 
@@ -300,9 +299,9 @@ def test_options_of_judge_llm_mean_ours_in_a_config_and_in_a_case(
 def test_a_case_replaces_single_options_and_keeps_the_rest() -> None:
     spec = {"type": "response", "config": {"contains": "yes", "case_sensitive": True}}
     own = case(says(), evaluators={"response": {"contains": "No"}})
-    (result,) = baton.score(trace("No, sorry"), [own], [spec]).results
+    (result,) = baton.score(answered("No, sorry"), [own], [spec]).results
     assert result.status == "passed"
-    (result,) = baton.score(trace("no, sorry"), [own], [spec]).results
+    (result,) = baton.score(answered("no, sorry"), [own], [spec]).results
     assert result.status == "failed"
 
 

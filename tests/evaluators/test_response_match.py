@@ -19,18 +19,13 @@ from baton.model import (
     Case,
     Content,
     InputError,
-    Trace,
 )
 from baton.plugins.origin import install, requirement
 from baton.testing import build, verdict
-from baton.testing.build import expect, turn
+from baton.testing.build import answered, expect
 
 
-def trace(*answers: str | Content | None) -> Trace:
-    return build.trace(*(turn(output=answer) for answer in answers))
-
-
-def case(*responses: str | Content | None, **fields: Any) -> Case:
+def wants(*responses: str | Content | None, **fields: Any) -> Case:
     return build.case(*(expect(response=response) for response in responses), **fields)
 
 
@@ -116,18 +111,18 @@ def test_english_is_split_and_stemmed_as_rouge_score_does(text: str) -> None:
     ],
 )
 def test_the_f_measure_of_one_turn(expected: str, actual: str, value: float) -> None:
-    assert score(trace(actual), case(expected)).value == pytest.approx(value)
+    assert score(answered(actual), wants(expected)).value == pytest.approx(value)
 
 
 def test_the_score_is_the_mean_over_the_turns_that_state_a_response() -> None:
-    found = score(trace("a b", "anything", "c d"), case("a b", None, "c x"))
+    found = score(answered("a b", "anything", "c d"), wants("a b", None, "c x"))
     assert found.value == pytest.approx(0.75)
     assert found.status == "failed"
     assert found.reason == "turn 3: ROUGE-1 F of the answer is 0.50; 1 of 2 turns fall short"
 
 
 def test_details_show_both_texts_where_a_turn_falls_short_and_only_there() -> None:
-    found = score(trace("a b", "c"), case("a b", "d"))
+    found = score(answered("a b", "c"), wants("a b", "d"))
     assert found.details["threshold"] == 0.8
     good, bad = found.details["turns"]
     assert good == {"turn": 1, "score": 1.0, "threshold": 0.8, "precision": 1.0, "recall": 1.0}
@@ -136,48 +131,48 @@ def test_details_show_both_texts_where_a_turn_falls_short_and_only_there() -> No
 
 
 def test_a_mean_of_exactly_the_threshold_passes() -> None:
-    assert score(trace("a b c d x"), case("a b c d y")).status == "passed"
+    assert score(answered("a b c d x"), wants("a b c d y")).status == "passed"
 
 
 def test_an_answer_of_data_is_compared_as_json() -> None:
     answer = Content(data={"city": "Paris"})
-    assert score(trace(answer), case('{"city": "Paris"}')).value == 1
+    assert score(answered(answer), wants('{"city": "Paris"}')).value == 1
 
 
 def test_no_answer_scores_zero_and_says_so() -> None:
-    actual = trace(None)
+    actual = answered(None)
     actual.turns[0].status = "waiting"
-    found = score(actual, case("yes"))
+    found = score(actual, wants("yes"))
     assert (found.status, found.value) == ("failed", 0)
     assert found.reason == "turn 1: no answer, the turn is waiting"
 
 
 def test_an_answer_that_was_not_recorded_is_skipped() -> None:
-    actual = trace("yes", None)
+    actual = answered("yes", None)
     actual.turns[1].unknown = ["output"]
-    found = score(actual, case("yes", "yes"))
+    found = score(actual, wants("yes", "yes"))
     assert (found.status, found.value) == ("skipped", None)
     assert found.reason.startswith("turn 2: the answer was not recorded")
 
 
 def test_a_turn_that_was_not_played_or_broke_is_an_error() -> None:
-    assert score(trace("yes"), case("yes", "no")).status == "error"
-    broken = trace("yes")
+    assert score(answered("yes"), wants("yes", "no")).status == "error"
+    broken = answered("yes")
     broken.turns[0].error, broken.turns[0].status = "quota", "failed"
-    assert score(broken, case("yes")).reason == "turn 1 failed: quota"
+    assert score(broken, wants("yes")).reason == "turn 1 failed: quota"
 
 
-@pytest.mark.parametrize("expected", [None, case(None), case()])
+@pytest.mark.parametrize("expected", [None, wants(None), wants()])
 def test_without_a_stated_response_it_is_skipped(expected: Case | None) -> None:
-    found = score(trace("yes"), expected)
+    found = score(answered("yes"), expected)
     assert found.status == "skipped"
     assert "no expectation" in found.reason
 
 
 @pytest.mark.parametrize("name", ["response_match", "response_match_score", "ResponseMatchScore"])
 def test_it_answers_to_the_names_of_adk_and_takes_the_threshold_of_a_case(name: str) -> None:
-    expected = case("a b", evaluators={name: {"threshold": 0.5}})
-    (result,) = baton.score(trace("a x"), [expected], [name]).results
+    expected = wants("a b", evaluators={name: {"threshold": 0.5}})
+    (result,) = baton.score(answered("a x"), [expected], [name]).results
     (found,) = result.scores
     assert (found.status, found.threshold, found.type) == ("passed", 0.5, "response_match")
     assert found.evaluator == name

@@ -13,20 +13,14 @@ from hypothesis import strategies as st
 from baton.evaluators import StructuredOutput
 from baton.evaluators.matching.assignment import assign
 from baton.evaluators.structured_output import Same, is_same
-from baton.model import Case, Content, InputError, Trace
+from baton.model import Case, InputError
 from baton.testing import build, verdict
-from baton.testing.build import expect, turn
+from baton.testing.build import answered, expect
 
 ANSWER = {"city": "Paris", "days": 3, "vip": True}
 
 
-def trace(*answers: Any, unknown: list[str] | None = None) -> Trace:
-    """Texts are answers in words, anything else is structured output."""
-    outputs = [a if isinstance(a, str) else Content(data=a) for a in answers]
-    return build.trace(*(turn(output=output) for output in outputs), unknown=unknown or [])
-
-
-def case(*stated: Any) -> Case:
+def wants(*stated: Any) -> Case:
     """Objects are stated as fields, texts as the response."""
     return build.case(
         *(expect(**{"response" if isinstance(one, str) else "structured": one}) for one in stated)
@@ -37,16 +31,16 @@ score = partial(verdict, "structured_output")
 
 
 def value(expected: Any, actual: Any, **options: Any) -> float | None:
-    return score(trace(actual), case(expected), **options).value
+    return score(answered(actual), wants(expected), **options).value
 
 
 def test_the_value_is_the_share_of_the_stated_fields_that_match() -> None:
-    found = score(trace(ANSWER), case({"city": "Paris", "days": 4, "vip": True}))
+    found = score(answered(ANSWER), wants({"city": "Paris", "days": 4, "vip": True}))
     assert found.status == "failed"
     assert found.value == pytest.approx(2 / 3)
     assert found.reason == "turn 1: `days` is 3, not 4; 2 of 3 stated fields match"
     assert found.details["turns"][0]["fields"] == {"city": True, "days": False, "vip": True}
-    half = score(trace(ANSWER), case({"city": "Paris", "days": 4}), threshold=0.5)
+    half = score(answered(ANSWER), wants({"city": "Paris", "days": 4}), threshold=0.5)
     assert half.status == "passed"
 
 
@@ -55,7 +49,7 @@ def test_fields_that_are_not_stated_are_ignored_at_every_depth() -> None:
     assert value({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}, "d": 3}) == 1
     assert value({"a": [{"b": 1}]}, {"a": [{"b": 1, "c": 2}]}) == 1
     assert value({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}, allow_extra=False) == 0
-    found = score(trace(ANSWER), case({"city": "Paris"}), allow_extra=False)
+    found = score(answered(ANSWER), wants({"city": "Paris"}), allow_extra=False)
     assert (found.value, found.reason[:27]) == (0, "turn 1: `days` is not expec")
 
 
@@ -129,9 +123,9 @@ def test_expected_fields_may_be_a_json_text() -> None:
 
 @pytest.mark.parametrize("stated", [{}, "{}", "Paris", "[1]"])
 def test_a_case_that_states_no_field_is_skipped(stated: Any) -> None:
-    found = score(trace(ANSWER), case(stated))
+    found = score(answered(ANSWER), wants(stated))
     assert (found.status, found.reason[:14]) == ("skipped", "no expectation")
-    assert score(trace(ANSWER), None).status == "skipped"
+    assert score(answered(ANSWER), None).status == "skipped"
 
 
 def test_an_answer_is_read_from_its_data_or_from_a_text_that_is_an_object() -> None:
@@ -143,22 +137,24 @@ def test_an_answer_is_read_from_its_data_or_from_a_text_that_is_an_object() -> N
 
 
 def test_a_text_says_nothing_where_the_source_does_not_tell_structured_output() -> None:
-    untold = trace("It is Paris.", unknown=["turn.output.data"])
-    assert score(untold, case({"city": "Paris"})).status == "skipped"
-    assert score(trace("42", unknown=["turn.output.data"]), case({"city": 1})).status == "skipped"
-    told = trace('{"city": "Rome"}', unknown=["turn.output.data"])
-    assert score(told, case({"city": "Paris"})).value == 0
-    lost = trace("", unknown=["turn.output"])
+    untold = answered("It is Paris.", unknown=["turn.output.data"])
+    assert score(untold, wants({"city": "Paris"})).status == "skipped"
+    assert (
+        score(answered("42", unknown=["turn.output.data"]), wants({"city": 1})).status == "skipped"
+    )
+    told = answered('{"city": "Rome"}', unknown=["turn.output.data"])
+    assert score(told, wants({"city": "Paris"})).value == 0
+    lost = answered("", unknown=["turn.output"])
     lost.turns[0].output = None
-    assert score(lost, case({"city": "Paris"})).status == "skipped"
-    none = trace("")
+    assert score(lost, wants({"city": "Paris"})).status == "skipped"
+    none = answered("")
     none.turns[0].output = None
-    assert score(none, case({"city": "Paris"})).reason.startswith("turn 1: no answer")
+    assert score(none, wants({"city": "Paris"})).reason.startswith("turn 1: no answer")
 
 
 def test_the_score_is_the_mean_over_turns_and_a_turn_that_is_missing_is_an_error() -> None:
-    assert score(trace({"a": 1}, "-", {"b": 2}), case({"a": 1}, "-", {"b": 3})).value == 0.5
-    assert score(trace({"a": 1}), case({"a": 1}, {"b": 2})).status == "error"
+    assert score(answered({"a": 1}, "-", {"b": 2}), wants({"a": 1}, "-", {"b": 3})).value == 0.5
+    assert score(answered({"a": 1}), wants({"a": 1}, {"b": 2})).status == "error"
 
 
 @given(st.data())

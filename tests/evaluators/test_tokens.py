@@ -26,7 +26,7 @@ CACHED = Usage(
 )
 
 
-def trace(*usages: Usage | None, total: Usage | None = None) -> Trace:
+def spends(*usages: Usage | None, total: Usage | None = None) -> Trace:
     """One turn, with a run of `a0`, `a1`... for each usage."""
     return build.trace(*(run(f"a{i}", usage=one) for i, one in enumerate(usages)), usage=total)
 
@@ -35,7 +35,7 @@ score = partial(verdict, "tokens")
 
 
 def test_input_is_with_cached_tokens_and_total_with_all() -> None:
-    found = score(trace(CACHED), max_total=1800, max_input=1750, max_output=50)
+    found = score(spends(CACHED), max_total=1800, max_input=1750, max_output=50)
     assert found.status == "passed"
     assert found.details["tokens"] == {"total": 1800, "input": 1750, "output": 50}
     assert found.reason == (
@@ -61,14 +61,14 @@ def test_input_is_with_cached_tokens_and_total_with_all() -> None:
 def test_the_lowest_share_of_a_limit_is_the_score(
     options: dict[str, Any], value: float, said: str
 ) -> None:
-    found = score(trace(CACHED), **options)
+    found = score(spends(CACHED), **options)
     assert (found.status, found.reason) == ("failed", said)
     assert found.value == pytest.approx(value)
 
 
 def test_the_run_that_used_most_stands_first_in_the_evidence() -> None:
     small = Usage(input_tokens=3, output_tokens=2)
-    found = score(trace(small, CACHED, None), max_total=10)
+    found = score(spends(small, CACHED, None), max_total=10)
     assert [(e.ids, e.quote) for e in found.evidence] == [
         (["r2"], "1,800 tokens"),
         (["r1"], "5 tokens"),
@@ -77,11 +77,11 @@ def test_the_run_that_used_most_stands_first_in_the_evidence() -> None:
 
 
 def test_the_usage_that_the_source_sums_up_goes_before_the_sum_of_runs() -> None:
-    found = score(trace(CACHED, total=Usage(input_tokens=4000, output_tokens=0)), max_total=2000)
+    found = score(spends(CACHED, total=Usage(input_tokens=4000, output_tokens=0)), max_total=2000)
     assert found.value == 0.5
 
 
-@pytest.mark.parametrize("actual", [trace(), trace(None), trace(Usage(requests=1))])
+@pytest.mark.parametrize("actual", [spends(), spends(None), spends(Usage(requests=1))])
 def test_a_trace_that_tells_no_tokens_is_skipped(actual: Trace) -> None:
     found = score(actual, max_total=10)
     assert (found.status, found.value) == ("skipped", None)
@@ -89,7 +89,7 @@ def test_a_trace_that_tells_no_tokens_is_skipped(actual: Trace) -> None:
 
 
 def test_output_that_is_not_told_hides_the_total_and_not_the_input() -> None:
-    actual = trace(Usage(input_tokens=100))
+    actual = spends(Usage(input_tokens=100))
     assert score(actual, max_input=100).status == "passed"
     assert score(actual, max_total=100).status == "skipped"
     assert score(actual, max_output=100).reason == "the trace records no output tokens: record them"
@@ -97,7 +97,7 @@ def test_output_that_is_not_told_hides_the_total_and_not_the_input() -> None:
 
 
 def test_incomplete_usage_is_a_lower_bound_that_can_fail_and_cannot_pass() -> None:
-    actual = trace(total=Usage(input_tokens=100, output_tokens=20, complete=False))
+    actual = spends(total=Usage(input_tokens=100, output_tokens=20, complete=False))
     found = score(actual, max_total=500)
     assert found.status == "skipped"
     assert found.reason.startswith("at least 120 tokens; some requests reported no usage")
@@ -112,7 +112,7 @@ def test_an_agent_whose_requests_were_not_seen_makes_the_sum_a_lower_bound() -> 
 
 
 def test_a_turn_that_failed_can_fail_by_its_tokens_and_cannot_pass() -> None:
-    actual = trace(CACHED)
+    actual = spends(CACHED)
     actual.turns[0].status = "failed"
     assert score(actual, max_total=5000).status == "error"
     assert score(actual, max_total=500).status == "failed"
@@ -120,7 +120,7 @@ def test_a_turn_that_failed_can_fail_by_its_tokens_and_cannot_pass() -> None:
 
 def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
     wanted = case("hi", "hi")
-    assert score(trace(CACHED), wanted, max_total=5000).status == "error"
+    assert score(spends(CACHED), wanted, max_total=5000).status == "error"
 
 
 @pytest.mark.parametrize(
@@ -134,15 +134,15 @@ def test_a_planned_turn_that_was_not_played_is_an_error() -> None:
 )
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        baton.score(trace(), evaluators=[{"type": "tokens", "config": options}])
+        baton.score(spends(), evaluators=[{"type": "tokens", "config": options}])
     assert said in str(caught.value)
 
 
 def test_a_case_may_set_its_own_limit() -> None:
     wanted = case(evaluators={"tokens": {"max_total": 100}})
     specs = [{"type": "tokens", "config": {"max_total": 5000}}]
-    assert baton.score(trace(CACHED), evaluators=specs).status == "passed"
-    assert baton.score(trace(CACHED), [wanted], specs).status == "failed"
+    assert baton.score(spends(CACHED), evaluators=specs).status == "passed"
+    assert baton.score(spends(CACHED), [wanted], specs).status == "failed"
 
 
 COUNTS = st.one_of(st.none(), st.integers(0, 50))
@@ -165,7 +165,7 @@ def test_it_passes_only_what_is_reported_in_full_and_fails_only_what_is_proven(
         + (u.output_tokens or 0)
         for u in usages
     ]  # fmt: skip
-    found = score(trace(*usages), max_total=limit)
+    found = score(spends(*usages), max_total=limit)
     assert (found.status == "failed") == (sum(told) > limit)
     if found.status == "passed":
         assert all(u.complete for u in usages)

@@ -28,7 +28,7 @@ def call(id_: str, spec: Spec, **fields: Any) -> ToolCall:
     return build.call(name, arguments, id=id_, **fields)
 
 
-def trace(*turns: list[Spec]) -> Trace:
+def called(*turns: list[Spec]) -> Trace:
     """A turn for each list, in which a helper makes the calls."""
     return build.trace(
         *(
@@ -38,7 +38,7 @@ def trace(*turns: list[Spec]) -> Trace:
     )
 
 
-def case(*turns: list[Spec] | None) -> Case:
+def wants(*turns: list[Spec] | None) -> Case:
     return build.case(*(expect(tool_calls=one) for one in turns))
 
 
@@ -68,39 +68,39 @@ MODES = ("exact", "in_order", "any_order", "partial", "precision", "recall", "f1
 )
 def test_the_value_of_every_mode(wanted: str, made: str, values: tuple[float, ...]) -> None:
     for mode, value in zip(MODES, values, strict=True):
-        found = score(trace(list(made)), case(list(wanted)), mode=mode)
+        found = score(called(list(made)), wants(list(wanted)), mode=mode)
         assert found.value == pytest.approx(value), mode
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_extra_call_scores_zero_in_every_mode_when_none_is_allowed(mode: str) -> None:
-    extra = score(trace(["a", "b"]), case(["a"]), mode=mode, allow_extra=False)
+    extra = score(called(["a", "b"]), wants(["a"]), mode=mode, allow_extra=False)
     assert (extra.value, extra.status) == (0, "failed")
     assert "not expected `b`" in extra.reason
-    assert score(trace(["a"]), case(["a"]), mode=mode, allow_extra=False).value == 1
+    assert score(called(["a"]), wants(["a"]), mode=mode, allow_extra=False).value == 1
 
 
 def test_the_score_is_the_mean_over_the_turns_that_state_calls() -> None:
-    found = score(trace(["a"], ["x"], ["y"]), case(["a"], None, ["b"]), threshold=0.5)
+    found = score(called(["a"], ["x"], ["y"]), wants(["a"], None, ["b"]), threshold=0.5)
     assert (found.value, found.status) == (0.5, "passed")
     assert [row["turn"] for row in found.details["turns"]] == [1, 3]
     assert found.reason.startswith("turn 3:")
 
 
 def test_an_expectation_of_no_calls_counts() -> None:
-    assert score(trace(["a"]), case([]), mode="exact").status == "failed"
+    assert score(called(["a"]), wants([]), mode="exact").status == "failed"
 
 
 @pytest.mark.parametrize("mode", ["in_order", "any_order", "partial", "recall"])
 def test_a_mode_that_allows_calls_where_none_are_expected_says_so(mode: str) -> None:
-    found = score(trace(["a"], ["b", "a"]), case(["a"], []), mode=mode)
+    found = score(called(["a"], ["b", "a"]), wants(["a"], []), mode=mode)
     hint = (
         f"turn 2 expects no calls, and `b` was called: `{mode}` allows that, `mode: exact` or "
         "`allow_extra: false` does not"
     )
     assert (found.status, found.details["fix"]) == ("passed", hint)
     assert found.reason == f"{mode}: all 2 turns match; {hint}"
-    assert "allow_extra" not in score(trace([], ["a"]), case([], ["a"]), mode=mode).reason
+    assert "allow_extra" not in score(called([], ["a"]), wants([], ["a"]), mode=mode).reason
 
 
 @pytest.mark.parametrize(
@@ -109,24 +109,24 @@ def test_a_mode_that_allows_calls_where_none_are_expected_says_so(mode: str) -> 
 def test_single_tool_looks_at_every_turn_when_the_case_states_no_calls(
     turns: tuple[str, str], value: float
 ) -> None:
-    actual = trace(*([*names] for names in turns))
+    actual = called(*([*names] for names in turns))
     options = {"mode": "single_tool", "tool": "a"}
     scenario = Case(id="x", turns=[], scenario=Scenario(start="hi", plan="ask"))
-    for wanted in (case(None, None), None, scenario):
+    for wanted in (wants(None, None), None, scenario):
         assert score(actual, wanted, **options).value == value
 
 
 def test_single_tool_looks_only_at_turns_that_state_calls_when_some_do() -> None:
-    found = score(trace(["a"], []), case(["whatever"], None), mode="single_tool", tool="a")
+    found = score(called(["a"], []), wants(["whatever"], None), mode="single_tool", tool="a")
     assert found.value == 1
 
 
 def test_single_tool_does_not_look_at_arguments() -> None:
-    assert score(trace([a(1)]), None, mode="single_tool", tool="lookup_order").value == 1
+    assert score(called([a(1)]), None, mode="single_tool", tool="lookup_order").value == 1
 
 
 def test_the_first_argument_that_differs_is_named() -> None:
-    found = score(trace([a(2)]), case([a(1)]))
+    found = score(called([a(2)]), wants([a(1)]))
     assert (
         found.reason
         == 'turn 1: called `lookup_order`; `lookup_order(order_id)`: expected "A-1", got "A-2"'
@@ -145,39 +145,39 @@ def test_the_first_argument_that_differs_is_named() -> None:
 
 
 def test_an_argument_that_one_side_does_not_have_is_named() -> None:
-    found = score(trace([("f", {"x": 1})]), case([("f", {"y": 2})]))
+    found = score(called([("f", {"x": 1})]), wants([("f", {"y": 2})]))
     assert found.reason == "turn 1: called `f`; `f(y)`: expected 2, got none (2 arguments differ)"
 
 
 def test_of_several_calls_the_nearest_one_explains_what_is_missing() -> None:
     made: list[Spec] = [("f", {"x": 9, "y": 9}), ("f", {"x": 1, "y": 9})]
-    found = score(trace(made), case([("f", {"x": 1, "y": 2})]))
+    found = score(called(made), wants([("f", {"x": 1, "y": 2})]))
     assert "`f(y)`: expected 2, got 9" in found.reason
 
 
 def test_missing_and_extra_calls_and_a_wrong_order_are_distinguished() -> None:
-    wanted = case(["login", "search", "pay"])
-    assert "missing `search`" in score(trace(["login", "pay"]), wanted).reason
+    wanted = wants(["login", "search", "pay"])
+    assert "missing `search`" in score(called(["login", "pay"]), wanted).reason
     assert "`login` was called out of order" in (
-        score(trace(["search", "pay", "login"]), wanted).reason
+        score(called(["search", "pay", "login"]), wanted).reason
     )
-    extra = score(trace(["login", "search", "pay", "drop_db"]), wanted, mode="exact")
+    extra = score(called(["login", "search", "pay", "drop_db"]), wanted, mode="exact")
     assert (
         extra.reason == "turn 1: called `login`, `search`, `pay`, `drop_db`; not expected `drop_db`"
     )
-    nothing = score(trace([]), wanted)
+    nothing = score(called([]), wanted)
     assert nothing.reason == "turn 1: nothing was called; expected `login`, `search`, `pay`"
     assert nothing.evidence[0].ids == ["r1"]
 
 
 def test_long_lists_are_cut_in_the_reason_and_whole_in_the_details() -> None:
-    found = score(trace(["x"]), case([f"tool_{i}" for i in range(30)]))
+    found = score(called(["x"]), wants([f"tool_{i}" for i in range(30)]))
     assert len(found.reason) < 200
     assert found.details["turns"][0]["missing"] == list(range(30))
 
 
 def test_a_row_shows_both_sides_and_who_belongs_together() -> None:
-    found = score(trace([a(7), "pay"]), case(["pay"]))
+    found = score(called([a(7), "pay"]), wants(["pay"]))
     (row,) = found.details["turns"]
     assert row["expected"] == [{"name": "pay"}]
     assert row["actual"][0] == {
@@ -190,17 +190,17 @@ def test_a_row_shows_both_sides_and_who_belongs_together() -> None:
 
 
 def test_the_order_of_time_counts_and_not_that_of_runs() -> None:
-    actual = trace(["late"])
+    actual = called(["late"])
     actual.turns[0].runs[0].steps = [call("c1", "late", at=20.0)]
     actual.turns[0].runs.append(
         AgentRun(id="r2", agent="other", steps=[call("c2", "early", at=10.0)])
     )
-    assert score(actual, case(["early", "late"]), mode="exact").status == "passed"
+    assert score(actual, wants(["early", "late"]), mode="exact").status == "passed"
 
 
 def delegated() -> Trace:
     """A router that delegates to a clerk, which calls one tool; the router calls another."""
-    actual = trace(["note"])
+    actual = called(["note"])
     turn = actual.turns[0]
     turn.runs[0].steps.append(call("c9", ("clerk", {}), dispatch="d1"))
     turn.dispatches.append(dispatch("clerk", from_run="r1", runs=["r2"]))
@@ -223,22 +223,22 @@ def test_which_calls_are_examined(options: dict[str, str], calls: list[Spec]) ->
     actual = delegated()
     actual.agents = {"clerk": AgentCard(aliases=["the_clerk"])}
     names = {"the_clerk": "bookkeeper"}
-    found = score(actual, case(calls), mode="exact", agent_names=names, **options)
+    found = score(actual, wants(calls), mode="exact", agent_names=names, **options)
     assert found.status == "passed", found.reason
 
 
 def test_excluded_hand_offs_are_not_expected_either() -> None:
-    wanted = case(["note", "clerk", ("transfer_to_agent", {"agent_name": "clerk"})])
+    wanted = wants(["note", "clerk", ("transfer_to_agent", {"agent_name": "clerk"})])
     found = score(delegated(), wanted, mode="exact", dispatch_calls="exclude")
     assert found.status == "passed"
 
 
 def test_an_expected_call_may_be_that_of_any_agent_and_a_delegates_is_never_too_many() -> None:
-    assert score(delegated(), case(["lookup"])).status == "passed"
-    assert score(delegated(), case(["note", "clerk", "lookup"]), mode="exact").status == "passed"
-    assert score(delegated(), case(["note", "clerk"]), allow_extra=False).status == "passed"
-    assert score(delegated(), case(["lookup"]), mode="single_tool", tool="lookup").value == 1
-    wanted = case(["lookup"])
+    assert score(delegated(), wants(["lookup"])).status == "passed"
+    assert score(delegated(), wants(["note", "clerk", "lookup"]), mode="exact").status == "passed"
+    assert score(delegated(), wants(["note", "clerk"]), allow_extra=False).status == "passed"
+    assert score(delegated(), wants(["lookup"]), mode="single_tool", tool="lookup").value == 1
+    wanted = wants(["lookup"])
     assert wanted.turns[0].tool_calls
     wanted.turns[0].tool_calls[0].agent = "clerk"
     assert score(delegated(), wanted).status == "passed"
@@ -247,50 +247,50 @@ def test_an_expected_call_may_be_that_of_any_agent_and_a_delegates_is_never_too_
 
 
 def test_the_reason_names_the_calls_of_a_delegate_whose_tools_are_expected() -> None:
-    found = score(delegated(), case(["lookup", "price"]), mode="exact", dispatch_calls="exclude")
+    found = score(delegated(), wants(["lookup", "price"]), mode="exact", dispatch_calls="exclude")
     assert found.status == "failed"
     assert "lookup" in found.reason.partition(";")[0]
     assert "missing `price`" in found.reason
 
 
 def test_the_reason_names_calls_of_delegates_if_an_expected_tool_is_missing() -> None:
-    found = score(delegated(), case(["price"]))
+    found = score(delegated(), wants(["price"]))
     assert found.reason == (
         "turn 1: called `note`, `clerk`; `clerk` called `lookup`; missing `price`"
     )
     actual = delegated()
     actual.turns[0].runs[0].steps = actual.turns[0].runs[0].steps[-1:]
-    found = score(actual, case(["price"]), dispatch_calls="exclude")
+    found = score(actual, wants(["price"]), dispatch_calls="exclude")
     assert found.reason == "turn 1: `clerk` called `lookup`; expected `price`"
 
 
 def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
     actual = delegated()
     actual.turns[0].runs[1].unknown = ["steps.tool_call"]
-    found = score(actual, case(["search"]))
+    found = score(actual, wants(["search"]))
     assert (found.status, "did not record the steps of `clerk`" in found.reason) == (
         "skipped",
         True,
     )
-    assert score(actual, case(["note"])).status == "passed"
+    assert score(actual, wants(["note"])).status == "passed"
     actual.agents = {"clerk": AgentCard(tools=["lookup"])}
-    assert score(actual, case(["search"])).status == "failed"
+    assert score(actual, wants(["search"])).status == "failed"
 
 
 def test_a_call_of_another_agent_than_the_one_that_is_examined_is_named() -> None:
-    found = score(delegated(), case(["note"]), agents="clerk")
+    found = score(delegated(), wants(["note"]), agents="clerk")
     assert found.details["fix"] == (
         "`helper`, whose calls are not compared, called `note`: set `agents: all`"
     )
-    assert "fix" not in score(delegated(), case(["search"]), agents="clerk").details
+    assert "fix" not in score(delegated(), wants(["search"]), agents="clerk").details
 
 
 def test_a_stated_agent_has_to_be_the_one_that_called() -> None:
-    wanted = case(["lookup"])
+    wanted = wants(["lookup"])
     assert wanted.turns[0].tool_calls
     wanted.turns[0].tool_calls[0].agent = "clerk"
     assert score(delegated(), wanted, agents="all").status == "passed"
-    found = score(trace(["lookup"]), wanted)
+    found = score(called(["lookup"]), wanted)
     assert found.reason == (
         "turn 1: called `lookup`; `lookup`: expected from `clerk`, called by `helper`"
     )
@@ -301,44 +301,44 @@ def test_a_stated_agent_has_to_be_the_one_that_called() -> None:
 
 
 def test_failed_and_refused_calls_are_calls() -> None:
-    actual = trace([])
+    actual = called([])
     steps = [call("c1", "a", status="failed"), call("c2", "b", status="refused")]
     actual.turns[0].runs[0].steps = [*steps]
-    assert score(actual, case(["a", "b"]), mode="exact").status == "passed"
+    assert score(actual, wants(["a", "b"]), mode="exact").status == "passed"
 
 
-@pytest.mark.parametrize("wanted", [None, case(None), case()])
+@pytest.mark.parametrize("wanted", [None, wants(None), wants()])
 def test_without_an_expectation_it_is_skipped(wanted: Case | None) -> None:
-    found = score(trace(["a"]), wanted)
+    found = score(called(["a"]), wanted)
     assert found.status == "skipped"
     assert "no expectation" in found.reason
 
 
 def test_what_the_source_did_not_record_is_skipped_and_never_empty() -> None:
     for part, name in (("run", "steps"), ("turn", "runs")):
-        actual = trace([])
+        actual = called([])
         turn = actual.turns[0]
         (turn if part == "turn" else turn.runs[0]).unknown.append(name)
-        found = score(actual, case([]), mode="exact")
+        found = score(actual, wants([]), mode="exact")
         assert found.status == "skipped"
         assert "record" in found.reason
 
 
 def test_unknown_arguments_matter_only_where_they_are_compared() -> None:
-    actual = trace(["a", "b"])
+    actual = called(["a", "b"])
     step = actual.turns[0].runs[0].steps[0]
     assert isinstance(step, ToolCall)
     step.unknown.append("arguments")
-    assert score(actual, case([("a", {"x": 1})])).status == "skipped"
-    assert score(actual, case([("b", {})])).status == "passed"
-    assert score(actual, case(["a"])).status == "passed"
-    assert score(actual, case([("a", {"x": 1})]), arguments="ignore").status == "passed"
+    assert score(actual, wants([("a", {"x": 1})])).status == "skipped"
+    assert score(actual, wants([("b", {})])).status == "passed"
+    assert score(actual, wants(["a"])).status == "passed"
+    assert score(actual, wants([("a", {"x": 1})]), arguments="ignore").status == "passed"
 
 
 def test_an_unknown_agent_matters_only_where_it_is_compared() -> None:
-    actual = trace(["a"])
+    actual = called(["a"])
     actual.turns[0].runs[0].unknown.append("agent")
-    wanted = case(["a"])
+    wanted = wants(["a"])
     assert score(actual, wanted).status == "passed"
     assert score(actual, wanted, agents="helper").status == "skipped"
     assert wanted.turns[0].tool_calls
@@ -347,10 +347,10 @@ def test_an_unknown_agent_matters_only_where_it_is_compared() -> None:
 
 
 def test_turns_that_broke_or_were_not_played_are_errors() -> None:
-    assert score(trace(["a"]), case(["a"], ["b"])).status == "error"
-    actual = trace(["a"])
+    assert score(called(["a"]), wants(["a"], ["b"])).status == "error"
+    actual = called(["a"])
     actual.turns[0].error, actual.turns[0].status = "quota", "failed"
-    assert score(actual, case(["a"])).status == "error"
+    assert score(actual, wants(["a"])).status == "error"
     assert score(actual, None, mode="single_tool", tool="a").status == "error"
 
 

@@ -30,7 +30,7 @@ def bare(names: str) -> list[Call]:
     return [(name, {}) for name in names]
 
 
-def score(made: list[Call], wanted: list[Call], spec: Any, **overrides: Any) -> Score:
+def paired(made: list[Call], wanted: list[Call], spec: Any, **overrides: Any) -> Score:
     trace = build.trace(run("helper", *(call(name, arguments) for name, arguments in made)))
     (result,) = baton.score(trace, [case(tool_calls=wanted, evaluators=overrides)], [spec])
     return result.scores[0]
@@ -40,7 +40,7 @@ def score(made: list[Call], wanted: list[Call], spec: Any, **overrides: Any) -> 
 def test_the_defaults_of_judge_llm(name: str) -> None:
     found = options(name)
     assert (found.mode, found.arguments, found.threshold) == ("exact", "ignore", 0.5)
-    scored = score([("f", {"x": 1})], [("f", {"x": 2})], name)
+    scored = paired([("f", {"x": 1})], [("f", {"x": 2})], name)
     assert (scored.status, scored.evaluator, scored.type) == (
         "passed",
         name,
@@ -110,7 +110,7 @@ def test_the_options_of_langchain(theirs: dict[str, Any], ours: dict[str, Any]) 
 )
 def test_langchain_modes_pass_and_fail_as_they_say(mode: str, made: str, status: str) -> None:
     spec = {"type": "trajectory_match", "config": {"trajectory_match_mode": mode}}
-    assert score(bare(made), bare("ab"), spec).status == status
+    assert paired(bare(made), bare("ab"), spec).status == status
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,5 @@ def test_a_word_is_accepted_as_its_own_tool_has_it(
 )
 def test_a_case_overrides_options_under_any_of_the_names(overrides: dict[str, Any]) -> None:
     made, wanted = bare("ba"), bare("ab")
-    assert score(made, wanted, "tool_calls").status == "failed"
-    assert score(made, wanted, "tool_calls", **overrides).status == "passed"
+    assert paired(made, wanted, "tool_calls").status == "failed"
+    assert paired(made, wanted, "tool_calls", **overrides).status == "passed"

@@ -17,7 +17,7 @@ from baton.testing import verdict
 from baton.testing.build import call, case, run, trace
 
 
-def score(
+def match(
     expected: Any, actual: Any, name: str = "f", made_name: str = "f", **options: Any
 ) -> Score:
     made = trace(run("helper", call(made_name, actual)))
@@ -26,8 +26,8 @@ def score(
 
 def same(expected: Any, actual: Any, **options: Any) -> bool:
     """Tell whether the calls agree, by a scan and by the index alike."""
-    scanned = score(expected, actual, mode="in_order", **options).value
-    matched = score(expected, actual, mode="any_order", **options).value
+    scanned = match(expected, actual, mode="in_order", **options).value
+    matched = match(expected, actual, mode="any_order", **options).value
     assert scanned == matched
     return scanned == 1
 
@@ -136,7 +136,7 @@ def test_how_similar_texts_have_to_be_is_an_option() -> None:
 )
 def test_names(names: str, expected: str, actual: str, agree: bool) -> None:
     for mode in ("in_order", "any_order"):
-        found = score({}, {}, expected, actual, names=names, mode=mode)
+        found = match({}, {}, expected, actual, names=names, mode=mode)
         assert (found.value == 1) is agree
 
 
@@ -144,7 +144,7 @@ def test_names(names: str, expected: str, actual: str, agree: bool) -> None:
     "options", [{"arguments": "regex"}, {"names": "regex"}, {"mode": "f1", "arguments": "regex"}]
 )
 def test_a_pattern_of_a_case_that_is_none_is_an_error(options: dict[str, Any]) -> None:
-    found = score({"q": "("}, {"q": "x"}, "[", "[", **options)
+    found = match({"q": "("}, {"q": "x"}, "[", "[", **options)
     assert found.status == "error"
     assert "turn 1" in found.reason
     assert "is not a regular expression" in found.reason
@@ -193,8 +193,8 @@ def test_the_first_rule_that_fits_goes_before_the_general_way() -> None:
 
 def test_rules_stand_in_the_details_as_they_were_written() -> None:
     rules = [{"argument": "q", "any": True}]
-    assert score({}, {}, rules=rules).details["rules"] == rules
-    assert "rules" not in score({}, {}).details
+    assert match({}, {}, rules=rules).details["rules"] == rules
+    assert "rules" not in match({}, {}).details
 
 
 def test_a_case_may_override_one_option_and_keep_the_rules() -> None:

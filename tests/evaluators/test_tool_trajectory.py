@@ -26,12 +26,12 @@ from baton.testing.build import call, expect, run, turn
 Call = tuple[str, Any]
 
 
-def trace(*turns: list[Call]) -> Trace:
+def called(*turns: list[Call]) -> Trace:
     """A turn for each list, in which a helper makes the calls."""
     return build.trace(*(turn(run("helper", *(call(*one) for one in calls))) for calls in turns))
 
 
-def case(*turns: list[Call] | None) -> Case:
+def wants(*turns: list[Call] | None) -> Case:
     return build.case(*(expect(tool_calls=calls) for calls in turns))
 
 
@@ -57,7 +57,7 @@ def bare(names: str) -> list[Call]:
 )
 def test_the_three_ways_to_match(wanted: str, made: str, values: tuple[int, ...]) -> None:
     for way, value in zip(("EXACT", "IN_ORDER", "ANY_ORDER"), values, strict=True):
-        assert score(trace(bare(made)), case(bare(wanted)), match_type=way).value == value
+        assert score(called(bare(made)), wants(bare(wanted)), match_type=way).value == value
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_the_three_ways_to_match(wanted: str, made: str, values: tuple[int, ...]
 )
 def test_arguments_compare_as_python_does(expected: Any, actual: Any, equal: bool) -> None:
     for way in ("EXACT", "IN_ORDER", "ANY_ORDER"):
-        found = score(trace([("f", actual)]), case([("f", expected)]), match_type=way)
+        found = score(called([("f", actual)]), wants([("f", expected)]), match_type=way)
         assert found.value == equal
         ignoring = {"match_type": way, "ignore_args": True}
-        assert score(trace([("f", actual)]), case([("f", expected)]), **ignoring).value == 1
+        assert score(called([("f", actual)]), wants([("f", expected)]), **ignoring).value == 1
 
 
 leaves = st.sampled_from([0, 1, 1.0, True, None, "1"])
@@ -101,18 +101,18 @@ def test_it_agrees_with_a_plain_reading_of_the_rules(wanted: list[Call], made: l
     any_order = len(left) == len(made) - len(wanted)
     plain = {"EXACT": wanted == made, "IN_ORDER": in_order, "ANY_ORDER": any_order}
     for way, value in plain.items():
-        assert score(trace(made), case(wanted), match_type=way).value == value
+        assert score(called(made), wants(wanted), match_type=way).value == value
 
 
 def test_a_turn_that_states_no_calls_expects_none_and_the_mean_counts() -> None:
-    found = score(trace(bare("a"), bare("b")), case(bare("a"), None), threshold=0.5)
+    found = score(called(bare("a"), bare("b")), wants(bare("a"), None), threshold=0.5)
     assert (found.value, found.status) == (0.5, "passed")
     assert "1 of 2 turns match EXACT" in found.reason
     assert "turn 2: called `b`; not expected `b`" in found.reason
 
 
 def test_the_share_of_steps_is_beside_the_score() -> None:
-    found = score(trace(bare("ac"), bare("z")), case(bare("abcd"), bare("z")))
+    found = score(called(bare("ac"), bare("z")), wants(bare("abcd"), bare("z")))
     assert found.value == 0.5
     assert found.details["step_average"] == 0.75
     assert [row["step_share"] for row in found.details["turns"]] == [0.5, 1.0]
@@ -121,10 +121,10 @@ def test_the_share_of_steps_is_beside_the_score() -> None:
 
 
 def test_what_differs_is_named_with_its_values() -> None:
-    found = score(trace([("f", {"x": 2})]), case([("f", {"x": 1})]))
+    found = score(called([("f", {"x": 2})]), wants([("f", {"x": 1})]))
     assert found.reason.endswith("turn 1: called `f`; `f(x)`: expected 1, got 2")
     assert found.evidence[0].ids == ["c1"]
-    nothing = score(trace([("f", {})]), case([("f", None)]))
+    nothing = score(called([("f", {})]), wants([("f", None)]))
     assert (
         "turn 1: called `f`; `f()`: expected null, got {}; for a call without arguments"
         in nothing.reason
@@ -132,7 +132,7 @@ def test_what_differs_is_named_with_its_values() -> None:
 
 
 def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:
-    actual = trace([("clerk", {"request": "x"})])
+    actual = called([("clerk", {"request": "x"})])
     turn = actual.turns[0]
     turn.dispatches.append(
         Dispatch(id="d1", kind="delegate", from_run="r1", to_agent="clerk", runs=["r2"])
@@ -142,20 +142,20 @@ def test_transfers_count_and_what_a_delegate_calls_does_not() -> None:
     step = turn.runs[0].steps[0]
     assert isinstance(step, ToolCall)
     step.dispatch = "d1"
-    assert score(actual, case([("clerk", {"request": "x"})])).value == 1
+    assert score(actual, wants([("clerk", {"request": "x"})])).value == 1
 
 
 def test_more_or_fewer_turns_than_planned_are_an_error() -> None:
-    assert score(trace(bare("a")), case(bare("a"), None)).status == "error"
-    more = score(trace(bare("a"), bare("a")), case(bare("a")))
+    assert score(called(bare("a")), wants(bare("a"), None)).status == "error"
+    more = score(called(bare("a"), bare("a")), wants(bare("a")))
     assert (more.status, more.value) == ("error", None)
     assert more.reason == "2 turns were played, and 1 are planned"
 
 
 def test_a_turn_that_broke_is_an_error() -> None:
-    actual = trace(bare("a"))
+    actual = called(bare("a"))
     actual.turns[0].error = "quota"
-    assert score(actual, case(bare("a"))).status == "error"
+    assert score(actual, wants(bare("a"))).status == "error"
 
 
 @pytest.mark.parametrize(
@@ -167,18 +167,18 @@ def test_a_turn_that_broke_is_an_error() -> None:
     ],
 )
 def test_without_turns_to_compare_it_is_skipped(wanted: Case | None) -> None:
-    assert score(trace(), wanted).status == "skipped"
+    assert score(called(), wanted).status == "skipped"
 
 
 def test_what_the_source_did_not_record_is_skipped() -> None:
-    actual = trace(bare("a"))
+    actual = called(bare("a"))
     step = actual.turns[0].runs[0].steps[0]
     assert isinstance(step, ToolCall)
     step.unknown.append("arguments")
-    assert score(actual, case(bare("a"))).status == "skipped"
-    assert score(actual, case(bare("a")), ignore_args=True).status == "passed"
+    assert score(actual, wants(bare("a"))).status == "skipped"
+    assert score(actual, wants(bare("a")), ignore_args=True).status == "passed"
     actual.turns[0].runs[0].unknown.append("steps")
-    assert score(actual, case(bare("a")), ignore_args=True).status == "skipped"
+    assert score(actual, wants(bare("a")), ignore_args=True).status == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -191,19 +191,19 @@ def test_what_the_source_did_not_record_is_skipped() -> None:
 )
 def test_options_are_read_the_way_adk_files_write_them(options: dict[str, Any]) -> None:
     spec = {"type": "tool_trajectory_avg_score", "config": options}
-    actual = trace([("a", {"x": 1}), ("b", {})])
+    actual = called([("a", {"x": 1}), ("b", {})])
     actual.case = "x"
-    evaluation = baton.score(actual, [case([("a", {}), ("b", {})])], [spec])
+    evaluation = baton.score(actual, [wants([("a", {}), ("b", {})])], [spec])
     (result,) = evaluation
     assert result.scores[0].status == "passed"
     assert result.scores[0].details["match_type"] == "IN_ORDER"
 
 
 def test_a_case_may_override_options_in_either_spelling() -> None:
-    wanted = case(bare("ab"))
+    wanted = wants(bare("ab"))
     wanted.evaluators = {"tool_trajectory_avg_score": {"matchType": "any_order"}}
     spec = {"type": "tool_trajectory_avg_score", "config": {"match_type": "EXACT"}}
-    actual = trace(bare("ba"))
+    actual = called(bare("ba"))
     actual.case = "x"
     (result,) = baton.score(actual, [wanted], [spec])
     assert result.scores[0].status == "passed"
@@ -236,5 +236,5 @@ def test_a_match_type_that_adk_refuses_is_refused(spelled: Any) -> None:
 
 
 def test_nothing_reaches_a_threshold_above_one() -> None:
-    found = score(trace([("f", {})]), case([("f", {})]), threshold=1.5)
+    found = score(called([("f", {})]), wants([("f", {})]), threshold=1.5)
     assert (found.status, found.value) == ("failed", 1.0)

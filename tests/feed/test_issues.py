@@ -31,7 +31,7 @@ from baton.testing import build
 from baton.testing.build import call, delegate, run, trace, turn
 
 
-def _trace(number: int, *, tool: str = "refund", model: str = "m1") -> Trace:
+def refund(number: int, *, tool: str = "refund", model: str = "m1") -> Trace:
     """A desk hands an order to billing, which may look up and refund."""
     return trace(
         turn(
@@ -54,7 +54,7 @@ def _issues(traces: Iterable[Trace]) -> list[Issue]:
 
 
 def test_the_same_fault_of_many_runs_is_one_issue_with_its_rate() -> None:
-    (issue,) = _issues(_trace(n, tool="delete_account" if n < 3 else "refund") for n in range(10))
+    (issue,) = _issues(refund(n, tool="delete_account" if n < 3 else "refund") for n in range(10))
     assert issue.title == "Tool outside of the scope: desk → billing (tool=delete_account)"
     assert (issue.subtype, issue.count) == ("tool_outside_scope", 3)
     assert (issue.rate.failed, issue.rate.dispatches) == (3, 10)
@@ -64,7 +64,7 @@ def test_the_same_fault_of_many_runs_is_one_issue_with_its_rate() -> None:
 
 
 def test_the_order_of_the_runs_changes_nothing() -> None:
-    traces = [_trace(n, tool=f"tool_{n % 3}") for n in range(60)]
+    traces = [refund(n, tool=f"tool_{n % 3}") for n in range(60)]
     before = msgspec.json.encode(_issues(traces))
     random.Random(7).shuffle(traces)
     assert msgspec.json.encode(_issues(traces)) == before
@@ -72,7 +72,7 @@ def test_the_order_of_the_runs_changes_nothing() -> None:
 
 def test_rates_are_given_for_each_model() -> None:
     (issue,) = _issues(
-        _trace(n, tool="delete_account" if n % 2 else "refund", model="new" if n % 2 else "old")
+        refund(n, tool="delete_account" if n % 2 else "refund", model="new" if n % 2 else "old")
         for n in range(8)
     )
     assert {name: (r.failed, r.dispatches) for name, r in issue.by_model.items()} == {
@@ -272,7 +272,7 @@ def test_5_000_edges_with_versions_are_made_issues_of_in_seconds() -> None:
 
 
 def test_a_failed_score_of_a_whole_conversation_has_the_agents_of_its_evidence() -> None:
-    shown = _trace(1)
+    shown = refund(1)
     dispatch = shown.turns[0].dispatches[0].id
     failed = Score(
         evaluator="loops",
@@ -294,7 +294,7 @@ def test_a_warning_is_no_failure_and_a_second_fault_is_one_more() -> None:
         {"kind": "dropped_constraint", "says": "c"},
     ]
     failed = build.score("failed", "context_carried", details={"findings": findings})
-    assert [each.fault for each in failures_of(_trace(1), [failed])] == [
+    assert [each.fault for each in failures_of(refund(1), [failed])] == [
         "dropped",
         "dropped_constraint",
     ]

@@ -12,7 +12,7 @@ from baton.testing import build
 from baton.testing.build import run
 
 
-def trace(name: str, agent: str = "desk") -> Trace:
+def by_desk(name: str, agent: str = "desk") -> Trace:
     """Make a trace of one turn by one agent."""
     return build.trace(run(agent), id=name)
 

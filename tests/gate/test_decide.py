@@ -24,7 +24,7 @@ from baton.model import (
 )
 from baton.store import IndexRow
 
-from .rows import row, trace
+from .rows import by_desk, row
 
 
 def decided(gate: Any, rows: list[IndexRow], **more: Any) -> Decision:
@@ -259,4 +259,4 @@ def test_from_python_a_gate_for_another_dataset_does_not_start() -> None:
     case = Case(id="a", turns=[ExpectedTurn(input=Content(text="hi"))])
     gate = {"thresholds": ["pass_rate >= 0"], "for": {"dataset": "0123456789abcdef"}}
     with pytest.raises(InputError, match="the thresholds are not for this dataset"):
-        baton.score([trace("a")], [case], gate=gate)
+        baton.score([by_desk("a")], [case], gate=gate)

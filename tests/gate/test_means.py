@@ -25,7 +25,7 @@ from baton.model import (
 )
 from baton.reports.figures import gate_line
 
-from .rows import row, trace
+from .rows import by_desk, row
 
 
 class Values:
@@ -60,7 +60,7 @@ class Values:
 
 def scored(names: list[str], *gate: str, **more: str) -> Evaluation:
     return baton.score(
-        [trace(name) for name in names], None, [Values()], gate=gate, agent_names=more
+        [by_desk(name) for name in names], None, [Values()], gate=gate, agent_names=more
     )
 
 
@@ -104,7 +104,7 @@ def test_a_rule_without_a_verdict_is_no_pass() -> None:
 
 def test_a_trace_that_comes_twice_counts_once() -> None:
     case = Case(id="a=0.2", turns=[ExpectedTurn(input=Content(text="hi"))])
-    both = [trace("a=0.2"), trace("a=0.2")]
+    both = [by_desk("a=0.2"), by_desk("a=0.2")]
     found = baton.score(both, [case], [Values()], gate=["values >= 0.1"])
     assert [one.scored for one in found.by_agent] == []
     assert found.exit_code == 3

@@ -41,7 +41,7 @@ def test_awaited():
 """
 
 
-def case(name: str, asked: str, said: str, status: str) -> dict[str, Any]:
+def status_of(name: str, asked: str, said: str, status: str) -> dict[str, Any]:
     args = {"location": "Bedroom", "device_id": "device_2", "status": status}
     return {
         "eval_id": name,
@@ -61,10 +61,10 @@ def write(folder: Path, name: str, *cases: dict[str, Any]) -> None:
     (folder / name).write_text(json.dumps({"eval_set_id": "s", "eval_cases": list(cases)}))
 
 
-OFF = case(
+OFF = status_of(
     "off", "Turn off device_2 in the Bedroom.", "I have set the device_2 status to off.", "OFF"
 )
-WRONG = case(
+WRONG = status_of(
     "wrong", "Turn off device_2 in the Bedroom.", "I have set the device_2 status to off.", "ON"
 )
 

@@ -81,7 +81,7 @@ def evaluator(mode: str, ratio: float = 0.8, *, extra: bool = True) -> str:
     )
 
 
-def case(id_: str, route: str, expected: list[str], **more: Any) -> dict[str, Any]:
+def sent(id_: str, route: str, expected: list[str], **more: Any) -> dict[str, Any]:
     """Send the agents on a route, and expect these to have run."""
     turn = {
         "user_content": {"parts": [{"text": route}]},
@@ -124,7 +124,7 @@ def test_the_router_that_nobody_expects_is_extra_in_the_documented_result(judge:
     expected = ["flight_search_agent", "booking_agent"]
     code, results = judge(
         "  - type: subagent_evaluator\n",
-        {"eval_cases": [case("booking", "Book a flight to Paris", expected)]},
+        {"eval_cases": [sent("booking", "Book a flight to Paris", expected)]},
     )
     details = results["booking"]["scores"][0]["details"]
     assert code == 0
@@ -142,9 +142,9 @@ def test_exact_wants_order_and_count(judge: Judge) -> None:
         evaluator("exact"),
         {
             "eval_cases": [
-                case("same", "search_agent > response_agent", EXACT),
-                case("order", "response_agent > search_agent", EXACT),
-                case("missing", "search_agent", EXACT),
+                sent("same", "search_agent > response_agent", EXACT),
+                sent("order", "response_agent > search_agent", EXACT),
+                sent("missing", "search_agent", EXACT),
             ]
         },
     )
@@ -161,8 +161,8 @@ def test_subset_wants_the_expected_agents_in_order(judge: Judge) -> None:
         evaluator("subset"),
         {
             "eval_cases": [
-                case("between", "search_agent > helper > response_agent", PAIR),
-                case("order", "response_agent > search_agent", PAIR),
+                sent("between", "search_agent > helper > response_agent", PAIR),
+                sent("order", "response_agent > search_agent", PAIR),
             ]
         },
     )
@@ -175,8 +175,8 @@ def test_contains_wants_all_expected_agents_in_any_order(judge: Judge) -> None:
         evaluator("contains"),
         {
             "eval_cases": [
-                case("any", "response_agent > router > search_agent", PAIR),
-                case("missing", "helper", PAIR),
+                sent("any", "response_agent > router > search_agent", PAIR),
+                sent("missing", "helper", PAIR),
             ]
         },
     )
@@ -191,8 +191,8 @@ def test_flexible_gives_credit_for_a_part(judge: Judge) -> None:
         evaluator("flexible", 0.5),
         {
             "eval_cases": [
-                case("half", "search_agent > helper", PAIR),
-                case("none", "completely_different", PAIR),
+                sent("half", "search_agent > helper", PAIR),
+                sent("none", "completely_different", PAIR),
             ]
         },
     )
@@ -205,8 +205,8 @@ def test_example_2_lets_no_extra_agent_pass(judge: Judge) -> None:
         evaluator("exact", extra=False),
         {
             "eval_cases": [
-                case("as stated", "search_agent > response_agent", EXACT),
-                case("one more", "search_agent > helper > response_agent", EXACT),
+                sent("as stated", "search_agent > response_agent", EXACT),
+                sent("one more", "search_agent > helper > response_agent", EXACT),
             ]
         },
     )
@@ -217,11 +217,11 @@ def test_example_2_lets_no_extra_agent_pass(judge: Judge) -> None:
 def test_example_4_overrides_the_options_for_one_case(judge: Judge) -> None:
     route = "search_agent > helper > response_agent"
     override = {"sequence_match_type": "exact", "allow_extra_agents": False}
-    strict = case(
+    strict = sent(
         "critical_workflow_001", route, EXACT, evaluator_config={"SubAgentEvaluator": override}
     )
     code, results = judge(
-        evaluator("contains"), {"eval_cases": [strict, case("ordinary", route, EXACT)]}
+        evaluator("contains"), {"eval_cases": [strict, sent("ordinary", route, EXACT)]}
     )
     assert code == 1
     assert scores(results) == {
@@ -252,7 +252,7 @@ def test_it_goes_together_with_the_trajectory_evaluator(judge: Judge) -> None:
         {"name": "search", "args": {"query": "flights"}},
         {"name": "transfer_to_agent", "args": {"agent_name": "response_agent"}},
     ]
-    good, bad = (case(id_, "search_agent > response_agent", PAIR) for id_ in ("good", "bad"))
+    good, bad = (sent(id_, "search_agent > response_agent", PAIR) for id_ in ("good", "bad"))
     good["conversation"][0]["intermediate_data"]["tool_uses"] = calls
     bad["conversation"][0]["intermediate_data"]["tool_uses"] = [{"name": "book"}, {"name": "pay"}]
     both = (
@@ -276,7 +276,7 @@ def test_it_goes_together_with_the_trajectory_evaluator(judge: Judge) -> None:
 
 def test_the_agent_id_says_which_agents_of_the_server_are_meant(judge: Judge) -> None:
     expected = ["intent_classifier", "booking_agent"]
-    flow = case("flow", "intent_classifier > booking_agent", expected)
+    flow = sent("flow", "intent_classifier > booking_agent", expected)
     code, results = judge(evaluator("contains"), {"eval_cases": [flow]}, "multi_agent_system")
     assert (code, scores(results)) == (0, {"flow": ("passed", 1.0)})
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.runner.backends.traces import trace
+from tests.runner.backends.traces import numbered
 
 from .killing import below, kill_one
 
@@ -57,7 +57,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 def write_traces(file: Path) -> None:
     with file.open("wb") as lines:
         for number in range(TRACES):
-            one = trace(number)
+            one = numbered(number)
             assert one.turns[0].output is not None
             one.turns[0].output.text = "word " * 1800
             lines.write(msgspec.json.encode(one) + b"\n")
@@ -110,7 +110,7 @@ def test_cases_are_played_once_though_a_worker_is_killed(tmp_path: Path) -> None
 
 def test_more_workers_than_the_cluster_has_room_for_hold_nothing_up(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(
-        b"".join(msgspec.json.encode(trace(n)) + b"\n" for n in range(9))
+        b"".join(msgspec.json.encode(numbered(n)) + b"\n" for n in range(9))
     )
     code = (
         "import ray\n"
@@ -130,7 +130,7 @@ def test_more_workers_than_the_cluster_has_room_for_hold_nothing_up(tmp_path: Pa
 
 
 def test_a_cluster_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(trace(1)) + b"\n")
+    (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(numbered(1)) + b"\n")
     (tmp_path / "c.yaml").write_text("backend: {type: ray, address: '127.0.0.1:1'}\n")
     with started(tmp_path, "score", "t.jsonl", "-c", "c.yaml") as process:
         code = process.wait(timeout=240)
@@ -143,7 +143,7 @@ def test_a_cluster_that_is_missing_is_said_at_once(tmp_path: Path) -> None:
 def test_a_cluster_that_starts_too_slowly_is_started_again(
     failing: int, code: int, says: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(trace(1)) + b"\n")
+    (tmp_path / "t.jsonl").write_bytes(msgspec.json.encode(numbered(1)) + b"\n")
     # Ray asks here whether its node has started, for 30 seconds.
     late = (
         "import ray._private.services as services\n"

@@ -23,6 +23,7 @@ from baton.model import (
     StandIns,
 )
 from baton.model.stand_ins import Fixture, RecordedAnswer, StandIn
+from baton.testing.build import case
 
 TOPICS = (
     "the kettle leaks at its base", "my invoice lacks the tax number", "a parcel went to Oslo",
@@ -32,16 +33,15 @@ TOPICS = (
 )  # fmt: skip
 
 
-def case(id_: str, text: str, to: str = "refunds", **given: Any) -> Case:
-    turn = ExpectedTurn(input=Content(text=text), dispatches=[ExpectedDispatch(to=to)])
-    return Case(id=id_, turns=[turn], **given)
+def routed(id_: str, text: str, to: str = "refunds", **given: Any) -> Case:
+    return case(text, id=id_, dispatches=[to], **given)
 
 
 def moment(id_: str, trace: str, text: str, to: str = "refunds") -> Case:
     asked = Message(role="user", text=text)
     call = MadeDispatch(sender="desk", to=to, prompt=Content(text=f"See to it: {text}"))
     given = DispatchCase(context=[asked], call=call, origin=Origin(trace=trace))
-    return Case(id=id_, turns=[ExpectedTurn(input=Content(text=text))], dispatch=given)
+    return case(text, id=id_, dispatch=given)
 
 
 def part_of(drawn: Drawn) -> dict[str, str]:
@@ -51,7 +51,7 @@ def part_of(drawn: Drawn) -> dict[str, str]:
 
 
 def test_the_same_seed_draws_the_same_parts_in_any_order() -> None:
-    units = units_of(case(f"c{n}", topic) for n, topic in enumerate(TOPICS))
+    units = units_of(routed(f"c{n}", topic) for n, topic in enumerate(TOPICS))
     first = draw(units, 7)
     shuffled = random.Random(3).sample(units, len(units))
     assert draw(shuffled, 7) == first
@@ -86,8 +86,8 @@ def test_dispatches_of_one_conversation_are_in_one_part() -> None:
     ],
 )
 def test_what_somebody_grouped_stays_together(given: dict[str, Any]) -> None:
-    cases = [case(f"c{n}", topic) for n, topic in enumerate(TOPICS[:8])]
-    cases += [case(f"g{n}", topic, **given) for n, topic in enumerate(TOPICS[8:])]
+    cases = [routed(f"c{n}", topic) for n, topic in enumerate(TOPICS[:8])]
+    cases += [routed(f"g{n}", topic, **given) for n, topic in enumerate(TOPICS[8:])]
     for seed in range(10):
         parts = part_of(draw(units_of(cases), seed))
         assert len({parts[f"g{n}"] for n in range(4)}) == 1
@@ -95,9 +95,9 @@ def test_what_somebody_grouped_stays_together(given: dict[str, Any]) -> None:
 
 def test_texts_that_are_nearly_the_same_are_one_group() -> None:
     said = "I ordered a kettle last week and it arrived with a broken lid so please send me the money back for order {} today"
-    cases = [case(f"n{n}", said.format(4400 + n)) for n in range(6)]
-    cases += [case(f"c{n}", topic) for n, topic in enumerate(TOPICS)]
-    cases += [case("spelled", TOPICS[0].upper() + "!")]
+    cases = [routed(f"n{n}", said.format(4400 + n)) for n in range(6)]
+    cases += [routed(f"c{n}", topic) for n, topic in enumerate(TOPICS)]
+    cases += [routed("spelled", TOPICS[0].upper() + "!")]
     drawn = draw(units_of(cases), 2)
     assert len({drawn.groups[f"n{n}"] for n in range(6)}) == 1
     assert drawn.groups["spelled"] == drawn.groups["c0"]
@@ -105,7 +105,7 @@ def test_texts_that_are_nearly_the_same_are_one_group() -> None:
 
 
 def test_short_requests_that_differ_in_one_word_are_not_one_group() -> None:
-    units = units_of(case(f"c{n}", f"Refund order {n}, please") for n in range(12))
+    units = units_of(routed(f"c{n}", f"Refund order {n}, please") for n in range(12))
     assert len(set(draw(units, 0).groups.values())) == 12
 
 
@@ -129,7 +129,7 @@ def test_agents_with_one_case_each_do_not_all_go_to_one_part() -> None:
 
 
 def test_cases_of_one_issue_are_drawn_apart_if_there_is_nothing_else_and_it_says_so() -> None:
-    units = units_of(case(f"c{n}", t, tags=["issue:k1"]) for n, t in enumerate(TOPICS))
+    units = units_of(routed(f"c{n}", t, tags=["issue:k1"]) for n, t in enumerate(TOPICS))
     drawn = draw(units, 1)
     assert all(getattr(drawn.split, name) for name in ("train", "select", "held_out"))
     assert any("need not hold for others" in note for note in drawn.notes)
@@ -140,11 +140,11 @@ def test_too_few_groups_are_refused_with_how_many_it_takes() -> None:
     with pytest.raises(InputError, match=r"12 cases in 3 groups are too few.*at least 6"):
         draw(units_of(cases), 1)
     with pytest.raises(InputError, match="several cases have the id `c`"):
-        draw(units_of([case("c", TOPICS[0]), case("c", TOPICS[1])]), 1)
+        draw(units_of([routed("c", TOPICS[0]), routed("c", TOPICS[1])]), 1)
 
 
 def test_few_held_out_groups_are_noted() -> None:
-    units = units_of(case(f"c{n}", topic) for n, topic in enumerate(TOPICS))
+    units = units_of(routed(f"c{n}", topic) for n, topic in enumerate(TOPICS))
     assert any("only a large gain" in note for note in draw(units, 1).notes)
 
 
@@ -200,7 +200,7 @@ def test_held_out_text_in_a_candidate_is_found(candidate: str, held: bool) -> No
 
 
 def test_a_leak_is_refused_with_what_was_found() -> None:
-    leaks = Leaks(texts_of(case("c", "order A-10442 never came")), [])
+    leaks = Leaks(texts_of(routed("c", "order A-10442 never came")), [])
     assert leaks.fault("For A-10442 say yes") == (
         "it holds text of cases that are held out: `a-10442`"
     )

@@ -47,7 +47,7 @@ def bare(text: str = "hi") -> dict[str, Any]:
     return {"user_content": {"role": "user", "parts": [{"text": text}]}}
 
 
-def case(case_id: str, *turns: dict[str, Any], **session: Any) -> dict[str, Any]:
+def evals(case_id: str, *turns: dict[str, Any], **session: Any) -> dict[str, Any]:
     """Write a case of an eval set; `session` is its session input."""
     found = {"eval_id": case_id, "conversation": list(turns) or [turn()]}
     return {**found, "session_input": {"user_id": "u", **session}} if session else found

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Check, app, case, evalset, line_of, turn
+from .conftest import Check, app, evals, evalset, line_of, turn
 
 Baton = Callable[..., Any]
 HEAD = """
@@ -33,7 +33,7 @@ DESK = (
 
 def test_a_folder_of_agents_may_be_named_beside_cases(baton: Baton, tmp_path: Path) -> None:
     folder = app(tmp_path / "my_agent", DESK)
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "lookup", "billing")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup", "billing")))
     outcome = baton("check", cases, folder)
     assert outcome.code == 0, outcome.err
     assert "my_agent: app of ADK, 3 agents" in outcome.out
@@ -44,7 +44,7 @@ def test_agents_and_tools_that_the_app_does_not_have(check: Check, tmp_path: Pat
     folder = app(tmp_path / "desk", DESK)
     said = [["biling", [{"text": "x"}]]]
     cases = evalset(
-        tmp_path / "cases.json", case("a", turn("hi", "lookupp", intermediate_responses=said))
+        tmp_path / "cases.json", evals("a", turn("hi", "lookupp", intermediate_responses=said))
     )
     agent, tool = check(cases, folder)
     assert (agent.rule, tool.rule) == ("unknown-agent", "unknown-tool")
@@ -107,7 +107,7 @@ def test_nothing_is_said_of_names_where_the_code_does_not_say_all(
     check: Check, tmp_path: Path, more: str
 ) -> None:
     folder = app(tmp_path / "desk", f"{DESK}\n{more}\n")
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "anything")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "anything")))
     assert check(cases, folder) == []
 
 
@@ -116,7 +116,7 @@ def test_a_search_inside_the_model_beside_a_metric_of_trajectories(
 ) -> None:
     search = 'root_agent = Agent(name="desk", tools=[google_search, lookup])'
     folder = app(tmp_path / "desk", f"{HEAD}\n{search}\n")
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "lookup")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup")))
     (found,) = check(cases, folder)
     assert found.rule == "search-metric"
     assert "`desk` has `google_search`" in found.text
@@ -135,7 +135,7 @@ SEARCH = [google_search]
 three = Agent(name="three", tools=[lookup] + SEARCH)
 """
     folder = app(tmp_path / "desk", HEAD + more + 'root_agent = Agent(name="desk")')
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "lookup")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup")))
     found = [(each.rule, each.line) for each in check(cases, folder)]
     common = line_of(folder / "agent.py", "COMMON = ")
     assert found.count(("function-agent", common)) == 2
@@ -179,12 +179,12 @@ def test_a_model_that_thinks_may_skip_a_tool(
 ) -> None:
     code = f'root_agent = Agent(name="desk", tools=[lookup], {options})'
     folder = app(tmp_path / "desk", f"{HEAD}\n{code}\n")
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "lookup")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup")))
     assert [found.rule for found in check(cases, folder)] == (["thinking"] if warned else [])
 
 
 def test_agents_of_another_framework_are_left_alone(check: Check, tmp_path: Path) -> None:
     code = "from strands import Agent\nroot = Agent(name='x', tools=[f], sub_agents=[g])\n"
     folder = app(tmp_path / "desk", code)
-    cases = evalset(tmp_path / "cases.json", case("a", turn("hi", "other")))
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "other")))
     assert check(cases, folder) == []

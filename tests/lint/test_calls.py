@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import Check, app, bare, case, evalset, line_of, turn
+from .conftest import Check, app, bare, evals, evalset, line_of, turn
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from .conftest import Check, app, bare, case, evalset, line_of, turn
 def test_a_tool_inside_the_model_is_no_call_to_expect(
     check: Check, tmp_path: Path, tool: str
 ) -> None:
-    cases = evalset(tmp_path / "s.evalset.json", case("news", turn("news?", "save", tool)))
+    cases = evalset(tmp_path / "s.evalset.json", evals("news", turn("news?", "save", tool)))
     (found,) = check(cases)
     assert (found.rule, found.line) == ("internal-tool", line_of(cases, f'"name": "{tool}"') - 1)
     assert f"`{tool}` is expected in case `news`" in found.text
@@ -53,12 +53,12 @@ def test_a_call_that_a_run_really_made_is_left_alone(check: Check, tmp_path: Pat
     events = bare() | {
         "intermediate_data": {"invocation_events": [{"author": "a", "content": call}]}
     }
-    cases = evalset(tmp_path / "s.json", case("a", turn("q", recorded)), case("b", events))
+    cases = evalset(tmp_path / "s.json", evals("a", turn("q", recorded)), evals("b", events))
     assert check(cases) == []
 
 
 def test_a_function_of_the_user_s_own_may_have_that_name(check: Check, tmp_path: Path) -> None:
-    cases = evalset(tmp_path / "s.json", case("a", turn("q", "google_search")))
+    cases = evalset(tmp_path / "s.json", evals("a", turn("q", "google_search")))
     folder = app(tmp_path / "desk", "def google_search(query): ...\n")
     assert [w.rule for w in check(cases, folder)] == []
 
@@ -76,22 +76,22 @@ def test_cases_that_are_not_of_adk_may_expect_any_tool(check: Check, tmp_path: P
 
 
 def test_where_no_calls_are_scored_nothing_is_reported(check: Check, tmp_path: Path) -> None:
-    cases = evalset(tmp_path / "s.json", case("a", turn("q", "google_search"), bare()))
+    cases = evalset(tmp_path / "s.json", evals("a", turn("q", "google_search"), bare()))
     (tmp_path / "test_config.json").write_text('{"criteria": {"response_match_score": 0.5}}')
     assert check(cases) == []
 
 
 def test_a_turn_without_tool_uses_beside_one_with_them(check: Check, tmp_path: Path) -> None:
-    cases = evalset(tmp_path / "s.json", case("trip", turn("find", "search"), bare("yes"), bare()))
+    cases = evalset(tmp_path / "s.json", evals("trip", turn("find", "search"), bare("yes"), bare()))
     (found,) = check(cases)
     assert (found.rule, found.line) == ("bare-turn", line_of(cases, '"yes"') - 5)
     assert "turns 2, 3 of case `trip` without `tool_uses`" in found.text
 
 
 def test_turns_that_say_they_have_no_calls_are_left_alone(check: Check, tmp_path: Path) -> None:
-    cases = evalset(tmp_path / "s.json", case("a", turn("hi"), turn("find", "search")))
+    cases = evalset(tmp_path / "s.json", evals("a", turn("hi"), turn("find", "search")))
     assert check(cases) == []
-    assert check(evalset(tmp_path / "t.json", case("a", bare(), bare()))) == []
+    assert check(evalset(tmp_path / "t.json", evals("a", bare(), bare()))) == []
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_turns_that_say_they_have_no_calls_are_left_alone(check: Check, tmp_path
 def test_only_exact_matching_asks_for_calls_of_every_turn(
     check: Check, tmp_path: Path, criterion: str, warned: bool
 ) -> None:
-    cases = evalset(tmp_path / "s.json", case("a", turn("find", "search"), bare()))
+    cases = evalset(tmp_path / "s.json", evals("a", turn("find", "search"), bare()))
     text = f'{{"criteria": {{"tool_trajectory_avg_score": {criterion}, "safety_v1": 1}}}}'
     (tmp_path / "test_config.json").write_text(text)
     assert [w.rule for w in check(cases)] == ["bare-turn"] * warned

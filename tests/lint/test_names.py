@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Check, app, case, evalset, line_of, turn
+from .conftest import Check, app, evals, evalset, line_of, turn
 
 RUBRIC = {"rubricId": "r", "rubricContent": {"textProperty": "It is polite."}}
 QUALITY = "rubric_based_final_response_quality_v1"
@@ -34,15 +34,15 @@ def test_rubrics_of_the_criterion_or_of_a_case_will_do(check: Check, tmp_path: P
     assert check(path) == []
     path = criteria(path, 0.8)
     typed = {**RUBRIC, "type": "FINAL_RESPONSE_QUALITY"}
-    evalset(tmp_path / "s.json", {**case("a"), "rubrics": [typed]})
+    evalset(tmp_path / "s.json", {**evals("a"), "rubrics": [typed]})
     assert check(path) == []
-    evalset(tmp_path / "s.json", case("a", {**turn(), "rubrics": [typed]}))
+    evalset(tmp_path / "s.json", evals("a", {**turn(), "rubrics": [typed]}))
     assert check(path) == []
 
 
 def test_rubrics_of_cases_count_by_their_type(check: Check, tmp_path: Path) -> None:
     path = criteria(tmp_path / "test_config.json", 0.8)
-    evalset(tmp_path / "s.json", {**case("a"), "rubrics": [RUBRIC]})
+    evalset(tmp_path / "s.json", {**evals("a"), "rubrics": [RUBRIC]})
     (found,) = check(path)
     assert "rubrics of cases count only with `type` FINAL_RESPONSE_QUALITY" in found.text
 
@@ -61,9 +61,9 @@ def test_an_app_name_that_no_folder_bears(check: Check, tmp_path: Path) -> None:
     folder = app(tmp_path / "support_desk", ROUTER)
     cases = evalset(
         tmp_path / "s.json",
-        case("a", app_name="support_desk"),
-        case("b", app_name="suport_desk"),
-        case("c", app_name="suport_desk"),
+        evals("a", app_name="support_desk"),
+        evals("b", app_name="suport_desk"),
+        evals("c", app_name="suport_desk"),
     )
     (found,) = check(cases, folder)
     assert (found.rule, found.line) == ("app-name", line_of(cases, "suport_desk"))
@@ -74,14 +74,14 @@ def test_an_app_that_is_named_unlike_its_folder(check: Check, tmp_path: Path) ->
     code = ROUTER + 'app = App(root_agent=root_agent, name="flight_booking")\n'
     app(tmp_path / "app", code)
     app(tmp_path / "ok", code.replace("flight_booking", "ok"))
-    cases = evalset(tmp_path / "sets" / "s.json", case("a", app_name="app"))
+    cases = evalset(tmp_path / "sets" / "s.json", evals("a", app_name="app"))
     (found,) = check(cases)
     assert (found.rule, found.line) == ("app-name", 8)
     assert 'write `name="app"`' in found.text
 
 
 def test_where_no_folder_is_known_any_name_will_do(check: Check, tmp_path: Path) -> None:
-    assert check(evalset(tmp_path / "s.json", case("a", app_name="anything"))) == []
+    assert check(evalset(tmp_path / "s.json", evals("a", app_name="anything"))) == []
 
 
 def config(path: Path, *lines: str, **options: Any) -> Path:
@@ -148,7 +148,7 @@ def test_the_root_of_an_app_opens_its_turns(check: Check, tmp_path: Path) -> Non
     folder = app(tmp_path / "desk", ROUTER)
     strict = {"evaluator_config": {"subagent_evaluator": EXACT}, "metadata": {"by": "me"}}
     agents = {"intermediate_responses": [{"agent_name": "billing"}]}
-    cases = evalset(tmp_path / "s.json", case("a", turn("hi", **agents), app_name="desk") | strict)
+    cases = evalset(tmp_path / "s.json", evals("a", turn("hi", **agents), app_name="desk") | strict)
     (found,) = check(cases, folder)
     assert "without `router`, which opens it" in found.text
 
@@ -160,10 +160,10 @@ def test_hand_offs_alone_never_name_who_opens(check: Check, tmp_path: Path) -> N
     complete = {**record, "from_agent": "router"}
     cases = evalset(
         tmp_path / "s.json",
-        case("called", turn("hi", call)) | strict,
-        case("told", turn("hi", intermediate_responses=[record])) | strict,
-        case("complete", turn("hi", intermediate_responses=[complete])) | strict,
-        case("loose", turn("hi", call)),
+        evals("called", turn("hi", call)) | strict,
+        evals("told", turn("hi", intermediate_responses=[record])) | strict,
+        evals("complete", turn("hi", intermediate_responses=[complete])) | strict,
+        evals("loose", turn("hi", call)),
     )
     found = check(cases)
     assert [w.rule for w in found] == ["chain-opener", "chain-opener"]

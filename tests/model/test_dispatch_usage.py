@@ -5,7 +5,7 @@ from baton.model.views import dispatch_usage
 from baton.testing.build import dispatch, run, trace, turn
 
 
-def _trace(*edges: tuple[str, str | None, str]) -> Trace:
+def graph(*edges: tuple[str, str | None, str]) -> Trace:
     """Make a turn in which each edge is a dispatch: its id, the run that made it, its run."""
     runs = {"main": run("main", id="main")}
     dispatches = []
@@ -20,7 +20,7 @@ def _trace(*edges: tuple[str, str | None, str]) -> Trace:
 
 
 def test_a_dispatch_costs_what_its_agent_spent_and_with_children_what_those_spent() -> None:
-    trace = _trace(("d1", "main", "lead"), ("d2", "lead", "one"), ("d3", "one", "two"))
+    trace = graph(("d1", "main", "lead"), ("d2", "lead", "one"), ("d3", "one", "two"))
     own, whole = dispatch_usage(trace, trace.turns[0].dispatches[0])
     assert own is not None
     assert whole is not None
@@ -29,14 +29,14 @@ def test_a_dispatch_costs_what_its_agent_spent_and_with_children_what_those_spen
 
 
 def test_a_run_that_two_dispatches_lead_to_counts_once() -> None:
-    trace = _trace(("d1", "main", "lead"), ("d2", "lead", "one"), ("d3", "lead", "one"))
+    trace = graph(("d1", "main", "lead"), ("d2", "lead", "one"), ("d3", "lead", "one"))
     _, whole = dispatch_usage(trace, trace.turns[0].dispatches[0])
     assert whole is not None
     assert whole.input_tokens == 1010
 
 
 def test_a_child_that_tells_nothing_makes_the_sum_a_lower_bound() -> None:
-    trace = _trace(("d1", "main", "lead"), ("d2", "lead", "one"))
+    trace = graph(("d1", "main", "lead"), ("d2", "lead", "one"))
     trace.turns[0].runs[2].usage = None
     own, whole = dispatch_usage(trace, trace.turns[0].dispatches[0])
     assert own is not None
@@ -46,7 +46,7 @@ def test_a_child_that_tells_nothing_makes_the_sum_a_lower_bound() -> None:
 
 
 def test_a_refused_dispatch_spent_nothing_that_is_known() -> None:
-    trace = _trace()
+    trace = graph()
     ghost = dispatch("ghost", status="refused")
     trace.turns[0].dispatches.append(ghost)
     assert dispatch_usage(trace, ghost) == (None, None)

@@ -13,30 +13,30 @@ SCORED: list[Status] = ["passed", "failed"]
 UNSCORED: list[Status] = ["error", "skipped"]
 
 
-def score(status: Status, value: float | None) -> Score:
+def scored(status: Status, value: float | None) -> Score:
     return Score(evaluator="tool_calls", type="tool_calls", version="1", status=status, value=value)
 
 
 @pytest.mark.parametrize("status", UNSCORED)
 def test_what_gave_no_verdict_refuses_a_value(status: Status) -> None:
     with pytest.raises(ValueError, match=f"{status} has value 0.0"):
-        score(status, 0.0)
+        scored(status, 0.0)
 
 
 @pytest.mark.parametrize("status", SCORED)
 def test_a_verdict_refuses_to_be_without_a_value(status: Status) -> None:
     with pytest.raises(ValueError, match=f"{status} has value None"):
-        score(status, None)
+        scored(status, None)
 
 
 @pytest.mark.parametrize("status", SCORED)
 def test_a_verdict_may_have_the_value_zero(status: Status) -> None:
-    assert score(status, 0.0).value == 0.0
+    assert scored(status, 0.0).value == 0.0
 
 
 @pytest.mark.parametrize("status", UNSCORED)
 def test_what_gave_no_verdict_has_no_value(status: Status) -> None:
-    assert score(status, None).value is None
+    assert scored(status, None).value is None
 
 
 @pytest.mark.parametrize(

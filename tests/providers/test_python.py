@@ -21,7 +21,7 @@ from baton.model import (
     Trace,
     known,
 )
-from baton.testing.build import case
+from baton.testing.build import case, cases
 
 Play = Callable[..., list[CaseResult]]
 Evaluate = Callable[..., Evaluation]
@@ -274,7 +274,7 @@ def test_whatever_it_raises_is_the_error_of_its_case_and_the_others_go_on(
             raise {raised}
         return "fine"
     """
-    results = play(code, [case(id="a"), case(id="b"), case(id="c")])
+    results = play(code, cases("a", "b", "c"))
     assert [texts(results[0]), texts(results[2])] == [["fine"], ["fine"]]
     assert results[1].status == "error"
     assert (results[1].error or "").startswith("the provider raised ")

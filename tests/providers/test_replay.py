@@ -16,7 +16,7 @@ from baton.testing import build
 Run = Callable[..., Any]
 
 
-def case(name: str, *messages: str) -> Case:
+def by_desk(name: str, *messages: str) -> Case:
     return build.case(*messages, id=name, agents=["desk"])
 
 
@@ -40,12 +40,12 @@ def test_a_trace_is_found_by_the_id_of_the_case_before_its_message(tmp_path: Pat
     path = record(
         tmp_path / "r.jsonl", {"eval_id": "x", "said": "b"}, {"eval_id": "b", "said": "c"}
     )
-    assert replayed([case("b", "b")], path) == [("passed", None)]
+    assert replayed([by_desk("b", "b")], path) == [("passed", None)]
 
 
 def test_a_trace_is_found_by_the_first_message_with_space_folded(tmp_path: Path) -> None:
     path = record(tmp_path / "r.jsonl", {"eval_id": "x", "said": "please  refund\nme"})
-    assert replayed([case("b", "please refund me")], path) == [("passed", None)]
+    assert replayed([by_desk("b", "please refund me")], path) == [("passed", None)]
 
 
 def test_the_name_of_a_recording_is_an_id(tmp_path: Path, recordings: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_name_of_a_recording_is_an_id(tmp_path: Path, recordings: Path) -> N
 def test_two_candidates_are_an_error_that_names_both(tmp_path: Path) -> None:
     one = record(tmp_path / "one.jsonl", {"eval_id": "a"})
     two = record(tmp_path / "two.jsonl", {"eval_id": "a"}, {"eval_id": "b", "said": "other"})
-    (twice, fine) = replayed([case("a", "hi"), case("b", "other")], one, two)
+    (twice, fine) = replayed([by_desk("a", "hi"), by_desk("b", "other")], one, two)
     assert twice[0] == "error"
     assert (twice[1] or "").startswith("2 recorded traces for case `a`: ")
     assert "one.jsonl" in (twice[1] or "")
@@ -70,7 +70,7 @@ def test_two_candidates_are_an_error_that_names_both(tmp_path: Path) -> None:
 
 def test_no_candidate_is_an_error_and_the_others_go_on(tmp_path: Path) -> None:
     path = record(tmp_path / "r.jsonl", {"eval_id": "a"})
-    none, fine = replayed([case("z", "never said"), case("a", "hi")], path)
+    none, fine = replayed([by_desk("z", "never said"), by_desk("a", "hi")], path)
     assert none == ("error", "no recorded trace for case `z`: none has its id or first message")
     assert fine == ("passed", None)
 
@@ -78,14 +78,14 @@ def test_no_candidate_is_an_error_and_the_others_go_on(tmp_path: Path) -> None:
 def test_one_trace_may_be_played_again(tmp_path: Path) -> None:
     path = record(tmp_path / "r.jsonl", {"eval_id": "a"})
     spec = {"type": "replay", "paths": [str(path)]}
-    results = list(baton.evaluate([case("a", "hi")], spec, repeat=3))
+    results = list(baton.evaluate([by_desk("a", "hi")], spec, repeat=3))
     assert [(r.repeat, r.status) for r in results] == [(n, "passed") for n in range(3)]
 
 
 def test_every_missing_path_is_named_before_anything_runs(tmp_path: Path) -> None:
     spec = {"type": "replay", "paths": [str(tmp_path / "gone.json"), str(tmp_path / "lost")]}
     with pytest.raises(InputError) as caught:
-        baton.evaluate([case("a", "hi")], spec)
+        baton.evaluate([by_desk("a", "hi")], spec)
     assert [str(p).endswith(": no such file or folder") for p in caught.value.problems] == [
         True
     ] * 2
@@ -124,5 +124,5 @@ def test_hooks_run_for_recorded_turns_too(tmp_path: Path) -> None:
     hook = tmp_path / "hook.py"
     hook.write_text("def after(case, turn):\n    raise ValueError(case.id)\n")
     spec = {"type": "replay", "paths": [str(path)], "hooks": {"after_turn": f"{hook}:after"}}
-    (result,) = baton.evaluate([case("a", "hi")], spec)
+    (result,) = baton.evaluate([by_desk("a", "hi")], spec)
     assert result.error == "the hook after_turn raised ValueError: a (hook.py:2)"

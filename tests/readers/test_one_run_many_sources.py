@@ -60,7 +60,7 @@ def _runs() -> dict[str, list[Recording]]:
 RUNS = _runs()
 
 
-def _traces(recording: Recording, *, defined: bool) -> list[Trace]:
+def _records(recording: Recording, *, defined: bool) -> list[Trace]:
     worked = [h for h in recording.run.hand_offs or () if h.receiver in (recording.run.chain or ())]
     cards = {h.receiver: AgentCard(tools=h.tools) for h in worked}
     try:
@@ -88,7 +88,7 @@ def _verdicts(trace: Trace, evaluator: Evaluator, whole: str) -> Iterator[tuple[
 @pytest.mark.parametrize("defined", [False, True], ids=["as recorded", "with definitions"])
 @pytest.mark.parametrize("name", RUNS)
 def test_no_verdict_depends_on_how_a_run_was_recorded(name: str, defined: bool) -> None:
-    read = [(recording, _traces(recording, defined=defined)) for recording in RUNS[name]]
+    read = [(recording, _records(recording, defined=defined)) for recording in RUNS[name]]
     # What agents there were besides those that worked is unknown, so definitions are incomplete.
     for evaluator in EVALUATORS[1:] if defined else EVALUATORS:
         told: dict[str, dict[str, str]] = defaultdict(dict)

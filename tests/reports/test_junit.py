@@ -12,7 +12,7 @@ from baton.model import CaseResult, Location, Score, Status
 from baton.testing import build
 
 
-def score(status: Status, value: float | None = None, reason: str = "because") -> Score:
+def scored(status: Status, value: float | None = None, reason: str = "because") -> Score:
     return build.score(status, value=value, threshold=0.5, reason=reason)
 
 
@@ -26,9 +26,9 @@ def junit(folder: Path, *results: CaseResult, **fields: Any) -> ET.Element:
 def test_each_status_has_its_own_element_and_is_counted(tmp_path: Path) -> None:
     root = junit(
         tmp_path,
-        CaseResult(case_id="good", status="passed", scores=[score("passed", 1.0)]),
-        CaseResult(case_id="bad", status="failed", scores=[score("failed", 0.25, "wrong agent")]),
-        CaseResult(case_id="none", status="skipped", scores=[score("skipped")]),
+        CaseResult(case_id="good", status="passed", scores=[scored("passed", 1.0)]),
+        CaseResult(case_id="bad", status="failed", scores=[scored("failed", 0.25, "wrong agent")]),
+        CaseResult(case_id="none", status="skipped", scores=[scored("skipped")]),
         CaseResult(case_id="broke", status="error", error="the stream was cut"),
         status="error",
         problems=("1 of 4 cases could not be evaluated",),
@@ -63,7 +63,7 @@ def test_each_status_has_its_own_element_and_is_counted(tmp_path: Path) -> None:
 def test_any_text_makes_valid_xml_and_comes_out_as_it_went_in(
     tmp_path: Path, text: str, shown: str
 ) -> None:
-    wrong = CaseResult(case_id=text, status="failed", scores=[score("failed", 0.0, text)])
+    wrong = CaseResult(case_id=text, status="failed", scores=[scored("failed", 0.0, text)])
     broken = CaseResult(case_id="x", status="error", error=text)
     root = junit(tmp_path, wrong, broken, name=text, problems=(text,), notices=(text,))
     (suite,) = root
@@ -90,7 +90,7 @@ def test_the_time_of_a_case_is_that_of_its_play(tmp_path: Path) -> None:
 
 
 def test_a_score_without_a_threshold_is_reported_without_one(tmp_path: Path) -> None:
-    bare = score("failed", 0.25)
+    bare = scored("failed", 0.25)
     bare.threshold = None
     (suite,) = junit(tmp_path, CaseResult(case_id="a", status="failed", scores=[bare]))
     assert suite[0][0].get("message") == "agent_chain failed 0.25: because"

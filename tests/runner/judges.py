@@ -89,6 +89,6 @@ class Asking:
         ]
 
 
-def trace(name: str, agent: str = "desk") -> Trace:
+def by_desk(name: str, agent: str = "desk") -> Trace:
     """Make a trace of one turn by one agent."""
     return build.trace(build.run(agent), id=name)

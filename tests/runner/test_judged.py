@@ -12,13 +12,13 @@ TRACE = Trace(schema_version=SCHEMA_VERSION, id="t1", source=Source(format="bato
 USE = JudgeUse(model="m", rubric_version="1", samples=3)
 
 
-def score(status: Any = "passed", **more: Any) -> Score:
+def judged(status: Any = "passed", **more: Any) -> Score:
     about = {"unit": "dispatch", "subject": ["d1"], "judge": USE}
     return build.score(status, "r", **{**about, **more})
 
 
 def thing(**more: Any) -> JudgedThing:
-    (found,) = of_scores(TRACE, "c1", [score(**more)], {})
+    (found,) = of_scores(TRACE, "c1", [judged(**more)], {})
     return found
 
 
@@ -53,7 +53,7 @@ def test_a_mean_is_taken_apart_into_the_things_it_is_made_of() -> None:
         {"subject": ["turn2"], "status": "failed", "value": 0.0, "label": "no", "votes": {"no": 2}},
         {"subject": ["turn3"], "status": "passed", "value": 1.0, "settled_by": {"finding": "x"}},
     ]
-    mean = score(subject=["t1"], value=0.7, details={"units": units, "label": "mean"})
+    mean = judged(subject=["t1"], value=0.7, details={"units": units, "label": "mean"})
     found = of_scores(TRACE, "c1", [mean], {"turn2": Shown(9, 400)})
     assert [(one.subject, one.label, one.value, one.model) for one in found] == [
         ("turn1", "yes", 1.0, "m"),
@@ -65,4 +65,4 @@ def test_a_mean_is_taken_apart_into_the_things_it_is_made_of() -> None:
 
 
 def test_a_score_about_nothing_is_left_out() -> None:
-    assert of_scores(TRACE, "c1", [score(subject=[], status="skipped", value=None)], {}) == []
+    assert of_scores(TRACE, "c1", [judged(subject=[], status="skipped", value=None)], {}) == []

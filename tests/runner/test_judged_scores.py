@@ -17,14 +17,14 @@ from baton.model import CaseResult, Evaluator, JudgeError, Trace
 from baton.runner.plan import make_plan
 from baton.runner.recorded import collect, score_in_memory, score_recorded
 
-from .judges import Asking, PatientJudge, trace
+from .judges import Asking, PatientJudge, by_desk
 
 NAMES = [f"t{number:03d}" for number in range(200)]
 
 
 def test_many_traces_are_judged_at_once_and_come_in_their_order() -> None:
     judge = PatientJudge(lambda name: 0.1 if name.endswith("0") else 0.005)
-    found = baton.score([trace(name) for name in NAMES], None, [Asking()], judge=judge)
+    found = baton.score([by_desk(name) for name in NAMES], None, [Asking()], judge=judge)
     assert [result.case_id for result in found] == NAMES
     assert found.status == "passed"
     assert judge.most > 20
@@ -49,7 +49,7 @@ def test_no_more_traces_are_held_than_the_window_has() -> None:
         for name in NAMES * 3:
             read += 1
             ahead.append(read - results.taken)
-            yield trace(name)
+            yield by_desk(name)
 
     collect(plan, score_recorded(plan, traces(), None), results)
     assert results.taken == 3 * len(NAMES)
@@ -59,7 +59,7 @@ def test_no_more_traces_are_held_than_the_window_has() -> None:
 def test_scores_of_several_evaluators_are_waited_for_together_and_keep_their_order() -> None:
     judge = PatientJudge(0.05)
     evaluators: list[Evaluator | str] = [Asking("first"), "agent_chain", Asking("second")]
-    (result,) = baton.score(trace("t"), None, evaluators, judge=judge)
+    (result,) = baton.score(by_desk("t"), None, evaluators, judge=judge)
     assert [score.evaluator for score in result.scores] == ["first", "agent_chain", "second"]
     assert judge.most == 2
 
@@ -81,7 +81,7 @@ def test_what_an_evaluator_raises_while_it_waits_is_the_error_of_its_score(
     trouble: BaseException, reason: str, details: dict[str, str]
 ) -> None:
     judge = PatientJudge(trouble=lambda name: trouble if name == "b" else None)
-    found = baton.score([trace("a"), trace("b"), trace("c")], None, [Asking()], judge=judge)
+    found = baton.score([by_desk("a"), by_desk("b"), by_desk("c")], None, [Asking()], judge=judge)
     assert [result.status for result in found] == ["passed", "error", "passed"]
     (score,) = found.results[1].scores
     assert (score.status, score.reason, score.details) == ("error", reason, details)
@@ -90,7 +90,7 @@ def test_what_an_evaluator_raises_while_it_waits_is_the_error_of_its_score(
 
 def test_a_notebook_may_score_while_its_event_loop_runs() -> None:
     async def cell() -> tuple[str, int]:
-        found = baton.score([trace("a"), trace("b")], None, [Asking()], judge=PatientJudge())
+        found = baton.score([by_desk("a"), by_desk("b")], None, [Asking()], judge=PatientJudge())
         return found.status, threading.active_count()
 
     before = threading.active_count()
@@ -103,7 +103,7 @@ def test_an_async_function_of_the_user_is_awaited() -> None:
         return 0.5, f"half of {trace.id}"
 
     own = OwnEvaluator("lengthy", "mine:lengthy", lengthy, {"threshold": 0.5})
-    (result,) = baton.score(trace("t"), None, [own])
+    (result,) = baton.score(by_desk("t"), None, [own])
     assert [(s.status, s.value, s.reason) for s in result.scores] == [("passed", 0.5, "half of t")]
 
 
@@ -120,7 +120,7 @@ def test_what_was_judged_before_an_interrupt_is_kept_and_nothing_is_left_running
             kept.append(result.case_id)
 
     with pytest.raises(KeyboardInterrupt):
-        collect(plan, score_recorded(plan, iter([trace(n) for n in NAMES]), None), Results())
+        collect(plan, score_recorded(plan, iter([by_desk(n) for n in NAMES]), None), Results())
     assert kept[:20] == NAMES[:20]
     assert judge.now == 0
 
@@ -143,7 +143,7 @@ def test_without_a_judge_nothing_that_waits_is_even_imported() -> None:
 
 
 def test_scores_without_a_judge_are_the_same_whichever_way_they_are_made() -> None:
-    traces = [trace(name) for name in NAMES[:5]]
+    traces = [by_desk(name) for name in NAMES[:5]]
     alone = score_in_memory(make_plan(["agent_chain"]), traces, None, "x")
     beside = baton.score(traces, None, ["agent_chain", Asking()], judge=PatientJudge())
     assert [r.scores[0] for r in alone] == [r.scores[0] for r in beside]

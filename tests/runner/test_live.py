@@ -22,20 +22,16 @@ from baton.model import (
     Trace,
 )
 from baton.testing import build
-from baton.testing.build import case, run, turn
+from baton.testing.build import cases, run, turn
 
 
-def cases(*names: str) -> list[Case]:
-    return [case(id=name, agents=["desk"]) for name in names]
-
-
-def trace(case: Case, agent: str = "desk", **more: Any) -> Trace:
+def by_desk(case: Case, agent: str = "desk", **more: Any) -> Trace:
     return build.trace(turn(run(agent), **more), id=case.id)
 
 
 def played(provider: Provider, *names: str, **options: Any) -> baton.Evaluation:
     """Play cases, and hold them to their chain of agents."""
-    return baton.evaluate(cases(*names), provider, ["agent_chain"], **options)
+    return baton.evaluate(cases(*names, agents=["desk"]), provider, ["agent_chain"], **options)
 
 
 async def troubled(case: Case) -> Any:
@@ -49,12 +45,12 @@ async def troubled(case: Case) -> Any:
     if case.id == "cancels":
         raise asyncio.CancelledError
     if case.id == "partial":
-        raise ProviderError("the stream was cut", trace(case))
+        raise ProviderError("the stream was cut", by_desk(case))
     if case.id == "odd":
-        return msgspec.structs.replace(trace(case), turns=None)
+        return msgspec.structs.replace(by_desk(case), turns=None)
     if case.id == "broken":
-        return trace(case, status="incomplete", error="the model gave up")
-    return {"nothing": None, "text": "text"}.get(case.id, trace(case))
+        return by_desk(case, status="incomplete", error="the model gave up")
+    return {"nothing": None, "text": "text"}.get(case.id, by_desk(case))
 
 
 TROUBLE = {
@@ -109,9 +105,11 @@ def test_repeats_are_played_one_round_after_the_other_and_told_side_by_side() ->
 
     async def play(case: Case) -> Trace:
         order.append(case.id)
-        return trace(case)
+        return by_desk(case)
 
-    evaluation = baton.evaluate(cases("a", "b", "c"), play, repeat=2, concurrency=1)
+    evaluation = baton.evaluate(
+        cases("a", "b", "c", agents=["desk"]), play, repeat=2, concurrency=1
+    )
     assert order == ["a", "b", "c", "a", "b", "c"]
     assert [(r.case_id, r.repeat) for r in evaluation] == [
         ("a", 0), ("a", 1), ("b", 0), ("b", 1), ("c", 0), ("c", 1),
@@ -139,7 +137,7 @@ def test_never_more_cases_are_in_play_than_allowed(
         full.wait(60)
         time.sleep(0.02)
         now.pop()
-        return trace(case)
+        return by_desk(case)
 
     async def waiting(case: Case) -> Trace:
         start()
@@ -147,11 +145,11 @@ def test_never_more_cases_are_in_play_than_allowed(
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.02)
         now.pop()
-        return trace(case)
+        return by_desk(case)
 
     names = [str(number) for number in range(planned)]
     evaluation = baton.evaluate(
-        cases(*names), blocking if threads else waiting, concurrency=allowed
+        cases(*names, agents=["desk"]), blocking if threads else waiting, concurrency=allowed
     )
     assert len(evaluation.results) == planned
     assert max(seen) == min(allowed, planned)
@@ -160,9 +158,9 @@ def test_never_more_cases_are_in_play_than_allowed(
 def test_the_clock_of_a_case_is_its_own() -> None:
     async def play(case: Case) -> Trace:
         await asyncio.sleep(0.5)
-        return trace(case)
+        return by_desk(case)
 
-    evaluation = baton.evaluate(cases(*"abcd"), play, concurrency=1, timeout=1.8)
+    evaluation = baton.evaluate(cases(*"abcd", agents=["desk"]), play, concurrency=1, timeout=1.8)
     assert evaluation.status == "passed"
     for result in evaluation:
         assert result.timings is not None
@@ -187,7 +185,7 @@ class Held:
 
     async def __call__(self, case: Case) -> Trace:
         self.log.append(case.id)
-        return trace(case)
+        return by_desk(case)
 
 
 def test_a_provider_is_opened_before_the_first_case_and_closed_after_the_last() -> None:
@@ -204,7 +202,7 @@ def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_pa
 
     def play(case: Case) -> Trace:
         path.unlink(missing_ok=True)
-        return trace(case)
+        return by_desk(case)
 
     # What was decoded while it was checked is played; a second repeat is read from the file.
     evaluation: Evaluation = baton.evaluate(path, play, concurrency=1, repeat=2)
@@ -225,11 +223,11 @@ def test_a_dataset_that_is_gone_in_mid_run_makes_errors_and_loses_nothing(tmp_pa
 )  # fmt: skip
 def test_a_wrong_option_is_refused_by_its_name(option: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"^{option}: "):
-        baton.evaluate(cases("a"), troubled, **{option: value})
+        baton.evaluate(cases("a", agents=["desk"]), troubled, **{option: value})
 
 
 def test_without_a_limit_a_case_may_take_its_time() -> None:
-    assert baton.evaluate(cases("fine"), troubled, timeout=None).status == "passed"
+    assert baton.evaluate(cases("fine", agents=["desk"]), troubled, timeout=None).status == "passed"
 
 
 def test_no_cases_at_all_are_no_pass() -> None:

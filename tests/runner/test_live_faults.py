@@ -27,14 +27,10 @@ from baton.runner.live import play_all
 from baton.runner.loop import run
 from baton.runner.plan import make_plan
 from baton.testing import build
-from baton.testing.build import case, dispatch, turn
+from baton.testing.build import cases, dispatch, turn
 
 
-def cases(*names: str) -> list[Case]:
-    return [case(id=name, agents=["desk"]) for name in names]
-
-
-def trace(case: Case, usage: Usage | None = None, **more: Any) -> Trace:
+def by_desk(case: Case, usage: Usage | None = None, **more: Any) -> Trace:
     return build.trace(turn(build.run("desk", usage=usage), **more), id=case.id)
 
 
@@ -42,7 +38,7 @@ async def played(
     provider: Provider, *names: str, grace: float = 0.1, **options: Any
 ) -> list[CaseResult]:
     """Play cases, with less time to clean up than there is by default."""
-    plan, dataset = make_plan(["agent_chain"]), Dataset(cases(*names))
+    plan, dataset = make_plan(["agent_chain"]), Dataset(cases(*names, agents=["desk"]))
     results = MemoryResults(plan)
     await play_all(plan, provider, dataset, RunOptions(**options), results, grace=grace)
     return list(results.evaluation("x"))
@@ -67,12 +63,12 @@ def cancel_itself() -> None:
 async def cancel_and_wait(case: Case) -> Trace:
     cancel_itself()
     await asyncio.sleep(5)
-    return trace(case)
+    return by_desk(case)
 
 
 async def cancel_and_answer(case: Case) -> Trace:
     cancel_itself()
-    return trace(case)
+    return by_desk(case)
 
 
 def raising(error: BaseException) -> Callable[[Case], Awaitable[NoReturn]]:
@@ -98,7 +94,7 @@ def raising(error: BaseException) -> Callable[[Case], Awaitable[NoReturn]]:
 )
 def test_whatever_a_call_does_is_its_own_error_and_the_others_go_on(fault: Any, said: str) -> None:
     async def play(case: Case) -> Any:
-        return await fault(case) if case.id == "b" else trace(case)
+        return await fault(case) if case.id == "b" else by_desk(case)
 
     done = asyncio.run(played(play, "a", "b", "c", concurrency=1))
     assert [result.status for result in done] == ["passed", "error", "passed"]
@@ -110,7 +106,7 @@ def test_a_function_in_a_thread_may_raise_what_has_no_text() -> None:
     def play(case: Case) -> Trace:
         raise Wordless
 
-    (result,) = baton.evaluate(cases("a"), play)
+    (result,) = baton.evaluate(cases("a", agents=["desk"]), play)
     assert "Wordless: (its text cannot be read" in (result.error or "")
 
 
@@ -120,7 +116,7 @@ async def never(case: Case) -> Trace:
     while time.monotonic() < until:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0.3)
-    return trace(case)
+    return by_desk(case)
 
 
 @pytest.mark.parametrize("start", [asyncio.run, run])
@@ -128,7 +124,7 @@ def test_a_call_that_will_not_be_cancelled_holds_up_neither_the_run_nor_its_end(
     start: Callable[..., list[CaseResult]],
 ) -> None:
     async def play(case: Case) -> Trace:
-        return await never(case) if case.id == "b" else trace(case)
+        return await never(case) if case.id == "b" else by_desk(case)
 
     began = time.monotonic()
     done = start(played(play, "a", "b", "c", timeout=0.5, concurrency=1))
@@ -146,7 +142,7 @@ def test_what_is_cancelled_has_its_grace_to_clean_up() -> None:
         finally:
             await asyncio.sleep(0.1)
             log.append("clean")
-        return trace(case)
+        return by_desk(case)
 
     asyncio.run(played(play, "a", timeout=0.3, grace=30))
     assert log == ["clean"]
@@ -163,7 +159,7 @@ def test_whoever_stops_the_run_waits_for_each_call_to_clean_up_once() -> None:
         finally:
             await asyncio.sleep(0.1 if case.id == "a" else 0.3)
             log.append(case.id)
-        return trace(case)
+        return by_desk(case)
 
     async def stopped() -> None:
         playing = asyncio.ensure_future(played(play, "a", "b", grace=30))
@@ -184,13 +180,13 @@ def test_what_was_seen_before_a_time_out_is_kept(how: str) -> None:
             await asyncio.sleep(30)
         except asyncio.CancelledError as cancelled:
             if how == "told":
-                raise CaseCancelled(trace(case)) from cancelled
+                raise CaseCancelled(by_desk(case)) from cancelled
             if how == "broken":
-                raise ProviderError("stopped", trace(case)) from cancelled
-        return trace(case)
+                raise ProviderError("stopped", by_desk(case)) from cancelled
+        return by_desk(case)
 
     (result,) = asyncio.run(played(play, "a", timeout=0.3))
-    assert (result.status, result.trace) == ("error", trace(cases("a")[0]))
+    assert (result.status, result.trace) == ("error", by_desk(cases("a", agents=["desk"])[0]))
     assert result.error == "the case did not end within 0.3 s (`timeout`)"
 
 
@@ -205,10 +201,10 @@ def test_what_was_seen_before_a_time_out_is_kept(how: str) -> None:
 )
 def test_nonsense_figures_of_a_trace_that_comes_back_are_refused(usage: Usage, said: str) -> None:
     def play(case: Case) -> Trace:
-        return trace(case, usage)
+        return by_desk(case, usage)
 
     limits = [{"type": "cost", "config": {"max_usd": 1}}]
-    (result,) = baton.evaluate(cases("a"), play, limits)
+    (result,) = baton.evaluate(cases("a", agents=["desk"]), play, limits)
     assert result.status == "error"
     assert said in (result.error or "")
     assert not any(score.status == "passed" for score in result.scores)
@@ -216,9 +212,9 @@ def test_nonsense_figures_of_a_trace_that_comes_back_are_refused(usage: Usage, s
 
 def test_a_trace_that_contradicts_itself_is_an_error_and_is_kept() -> None:
     def play(case: Case) -> Trace:
-        return trace(case, dispatches=[dispatch("x", id="d", kind="transfer", runs=["q"])])
+        return by_desk(case, dispatches=[dispatch("x", id="d", kind="transfer", runs=["q"])])
 
-    (result,) = baton.evaluate(cases("a"), play, ["agent_chain"])
+    (result,) = baton.evaluate(cases("a", agents=["desk"]), play, ["agent_chain"])
     assert result.status == "error"
     assert result.error == ("the trace that came back contradicts itself: dispatch d: no run `q`")
     assert result.trace is not None
@@ -227,9 +223,9 @@ def test_a_trace_that_contradicts_itself_is_an_error_and_is_kept() -> None:
 def test_a_thread_of_an_executor_that_never_ends_does_not_hold_up_the_end() -> None:
     async def play(case: Case) -> Trace:
         await asyncio.to_thread(time.sleep, 60)
-        return trace(case)
+        return by_desk(case)
 
     began = time.monotonic()
-    (result,) = baton.evaluate(cases("a"), play, timeout=0.5)
+    (result,) = baton.evaluate(cases("a", agents=["desk"]), play, timeout=0.5)
     assert time.monotonic() - began < 40
     assert result.error == "the case did not end within 0.5 s (`timeout`)"

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runner.test_live import TROUBLE, Held, cases, trace, troubled
+from tests.runner.test_live import TROUBLE, Held, by_desk, troubled
 
 from baton.model import Case, CaseResult, Dataset, InputError, Provider, RunOptions, Trace
 from baton.runner.live import RunFolder, evaluate_to_folder
 from baton.runner.plan import make_plan
 from baton.store import Header, StoredEvaluation, read_evaluation
+from baton.testing.build import cases
 
 
 def stored(
@@ -24,7 +25,7 @@ def stored(
         evaluate_to_folder(
             make_plan(["agent_chain"]),
             provider,
-            Dataset(cases(*names)),
+            Dataset(cases(*names, agents=["desk"])),
             RunOptions(**options),
             RunFolder(folder, "x", Header(), on_result=told.append),
         )
@@ -50,7 +51,7 @@ def test_every_planned_case_is_reported_once_and_stored_with_what_went_wrong(
 def test_results_stand_in_the_order_of_the_dataset_whichever_comes_first(tmp_path: Path) -> None:
     async def play(case: Case) -> Trace:
         await asyncio.sleep({"a": 0.1, "b": 0.05}.get(case.id, 0))
-        return trace(case)
+        return by_desk(case)
 
     folder, told = stored(play, ["a", "b", "c"], tmp_path, concurrency=3)
     assert [result.case_id for result in told] == ["c", "b", "a"]
@@ -71,7 +72,7 @@ def test_what_goes_wrong_while_results_are_reported_closes_the_provider_and_the_
     def fail(result: CaseResult) -> None:
         raise OSError("disk full")
 
-    plan, dataset = make_plan(["agent_chain"]), Dataset(cases("a", "b"))
+    plan, dataset = make_plan(["agent_chain"]), Dataset(cases("a", "b", agents=["desk"]))
     with pytest.raises(OSError, match="disk full"):
         asyncio.run(
             evaluate_to_folder(

@@ -25,7 +25,7 @@ def desk(case: Case) -> Trace:
 
 def evaluation(good: int, bad: int) -> package.Evaluation:
     ids = [f"good{n}" for n in range(good)] + [f"bad{n}" for n in range(bad)]
-    return package.evaluate([build.case("Go.", id=id_) for id_ in ids], desk, ["dispatch_scope"])
+    return package.evaluate(build.cases(*ids), desk, ["dispatch_scope"])
 
 
 LOOK = (
@@ -40,8 +40,9 @@ def test_a_low_pass_rate_names_evaluator_agent_and_dispatch_with_most_failures()
 
 
 def test_repeats_are_counted_as_results() -> None:
-    cases = [build.case("Go.", id=id_) for id_ in ("bad1", "good1")]
-    (notice,) = package.evaluate(cases, desk, ["dispatch_scope"], repeat=3).notices
+    (notice,) = package.evaluate(
+        build.cases("bad1", "good1"), desk, ["dispatch_scope"], repeat=3
+    ).notices
     assert notice.startswith("3 of 6 results passed; ")
 
 

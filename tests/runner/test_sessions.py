@@ -36,7 +36,7 @@ def whole(case):
 """
 
 
-def case(*turns: dict[str, Any], name: str = "resume") -> Case:
+def resumed(*turns: dict[str, Any], name: str = "resume") -> Case:
     return build.case(
         *(expect(**{"input": "Hi", "agents": ["mock"], **one}) for one in turns), id=name
     )
@@ -44,7 +44,7 @@ def case(*turns: dict[str, Any], name: str = "resume") -> Case:
 
 def refusal(spec: dict[str, Any], *turns: dict[str, Any]) -> str:
     with pytest.raises(InputError) as raised:
-        library.evaluate([case({}, name="plain"), case(*turns)], spec)
+        library.evaluate([resumed({}, name="plain"), resumed(*turns)], spec)
     (problem,) = raised.value.problems
     assert problem.path == "case `resume`"
     return problem.message
@@ -74,7 +74,7 @@ def test_a_restart_needs_a_server(functions: str) -> None:
 @pytest.mark.parametrize("kind", [{"type": "mock"}, {"type": "replay", "paths": ["."]}])
 def test_a_command_without_a_server_is_refused(kind: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="has no server to restart"):
-        library.evaluate([case({})], {**kind, "restart": "true"})
+        library.evaluate([resumed({})], {**kind, "restart": "true"})
 
 
 def test_a_conversation_needs_a_request_that_carries_it_on() -> None:
@@ -98,19 +98,19 @@ def test_a_function_with_a_session_gets_a_new_one(functions: str) -> None:
         {"agents": None, "response_contains": ["HiHi"]},
         {"agents": None, "new_session": True, "response_not_contains": ["HiHi"]},
     ]
-    (result,) = library.evaluate([case(*turns)], spec)
+    (result,) = library.evaluate([resumed(*turns)], spec)
     assert (result.status, result.error) == ("passed", None)
 
 
 def test_a_function_of_whole_cases_sees_to_restarts_itself(functions: str) -> None:
     spec = {"type": "python", "target": f"{functions}:whole"}
     turn = {"agents": None, "restart": True, "response_contains": ["restarts: True"]}
-    (result,) = library.evaluate([case(turn)], spec)
+    (result,) = library.evaluate([resumed(turn)], spec)
     assert (result.status, result.error) == ("passed", None)
 
 
 def test_canned_answers_need_nothing() -> None:
-    turns = case({}, {"restart": True}, {"new_session": True})
+    turns = resumed({}, {"restart": True}, {"new_session": True})
     (result,) = library.evaluate([turns], {"type": "mock"})
     assert (result.status, result.error) == ("passed", None)
 
@@ -133,7 +133,7 @@ def test_a_recording_of_one_session_of_several_says_so(baton: Baton, tmp_path: P
         {"input": "Who?", "new_session": True, "expected_response_contains": ["nobody"]},
     ]
     (tmp_path / "cases.json").write_text(json.dumps({"test_case": "two", "steps": steps}))
-    traces = [trace("first", "Qualify", "ok"), trace("second", "Who?", "nobody")]
+    traces = [talk("first", "Qualify", "ok"), talk("second", "Who?", "nobody")]
     (tmp_path / "traces.jsonl").write_text("\n".join(map(json.dumps, traces)))
     outcome = baton("score", "traces.jsonl", "--dataset", "cases.json")
     assert outcome.code == 3
@@ -157,12 +157,12 @@ def test_a_recording_of_all_sessions_is_scored(baton: Baton, tmp_path: Path) -> 
         },
     ]
     (tmp_path / "cases.json").write_text(json.dumps({"test_case": "two", "steps": steps}))
-    whole = trace("two", "Qualify", "ok", "Who?", "nobody")
+    whole = talk("two", "Qualify", "ok", "Who?", "nobody")
     (tmp_path / "trace.json").write_text(json.dumps(whole))
     assert baton("score", "trace.json", "--dataset", "cases.json").code == 0
 
 
-def trace(name: str, *said: str) -> dict[str, Any]:
+def talk(name: str, *said: str) -> dict[str, Any]:
     pairs = list(zip(said[::2], said[1::2], strict=True))
     turns = [
         {

@@ -24,7 +24,7 @@ from baton.runner.plan import MeanRule, read_rule, verdict
 from baton.testing import build
 
 
-def score(evaluator: str, status: Status, value: float | None = None) -> Score:
+def scored(evaluator: str, status: Status, value: float | None = None) -> Score:
     return build.score(status, evaluator, value, threshold=0.5)
 
 
@@ -32,44 +32,44 @@ HALF = MeanRule(mean=0.5)
 
 
 def test_under_all_every_score_has_to_pass() -> None:
-    good, bad = score("a", "passed", 1.0), score("b", "failed", 0.4)
+    good, bad = scored("a", "passed", 1.0), scored("b", "failed", 0.4)
     assert verdict("all", [good, good]).status == "passed"
     assert verdict("all", [good, bad]).status == "failed"
     assert verdict("all", [good, bad]).mean is None
 
 
 def test_under_mean_the_values_of_the_evaluators_decide() -> None:
-    scores = [score("a", "passed", 1.0), score("b", "failed", 0.2)]
+    scores = [scored("a", "passed", 1.0), scored("b", "failed", 0.2)]
     assert verdict(HALF, scores) == ("passed", 0.6)
     assert verdict(MeanRule(mean=0.61), scores) == ("failed", 0.6)
 
 
 def test_a_mean_that_just_reaches_the_threshold_passes() -> None:
-    scores = [score(str(n), "passed", 0.1) for n in range(3)]
+    scores = [scored(str(n), "passed", 0.1) for n in range(3)]
     assert verdict(MeanRule(mean=0.1), scores).status == "passed"
 
 
 def test_several_scores_of_one_evaluator_count_as_one() -> None:
-    scores = [score("a", "failed", 0.0), score("a", "passed", 1.0), score("b", "passed", 1.0)]
+    scores = [scored("a", "failed", 0.0), scored("a", "passed", 1.0), scored("b", "passed", 1.0)]
     assert verdict(HALF, scores).mean == 0.75
 
 
 def test_what_was_skipped_is_left_out_and_is_no_zero() -> None:
-    scores = [score("a", "passed", 0.6), score("b", "skipped"), score("c", "skipped")]
+    scores = [scored("a", "passed", 0.6), scored("b", "skipped"), scored("c", "skipped")]
     assert verdict(HALF, scores) == ("passed", 0.6)
     assert verdict("all", scores).status == "passed"
 
 
 @pytest.mark.parametrize("rule", ["all", HALF])
 def test_an_error_is_an_error_whatever_the_others_say(rule: Any) -> None:
-    scores = [score("a", "passed", 1.0), score("b", "error"), score("c", "failed", 0.0)]
+    scores = [scored("a", "passed", 1.0), scored("b", "error"), scored("c", "failed", 0.0)]
     assert verdict(rule, scores) == ("error", None)
 
 
 @pytest.mark.parametrize("rule", ["all", HALF])
 def test_a_case_without_a_value_is_skipped_and_not_passed(rule: Any) -> None:
     assert verdict(rule, []).status == "skipped"
-    assert verdict(rule, [score("a", "skipped")]).status == "skipped"
+    assert verdict(rule, [scored("a", "skipped")]).status == "skipped"
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ CASES = [Case(id="a", turns=[ExpectedTurn(input=Content(text="hi"))])]
 
 def test_a_whole_evaluation_goes_by_the_mean_and_tells_it() -> None:
     evaluators = [
-        Fixed("good", [score("good", "passed", 1.0)]),
-        Fixed("bad", [score("bad", "failed", 0.0)]),
+        Fixed("good", [scored("good", "passed", 1.0)]),
+        Fixed("bad", [scored("bad", "failed", 0.0)]),
     ]
     lenient = baton.evaluate(CASES, play, evaluators, pass_rule={"mean": 0.5})
     assert (lenient.status, lenient.results[0].mean) == ("passed", 0.5)
@@ -136,6 +136,6 @@ def test_an_evaluator_that_gives_nonsense_is_an_error_of_its_score(scores: Any) 
 
 
 def test_scores_go_by_the_name_of_their_evaluator() -> None:
-    evaluation = baton.evaluate(CASES, play, [Fixed("mine", [score("another", "passed", 1.0)])])
+    evaluation = baton.evaluate(CASES, play, [Fixed("mine", [scored("another", "passed", 1.0)])])
     assert [found.evaluator for found in evaluation.results[0].scores] == ["mine"]
     assert evaluation.evaluators[0].passed == 1

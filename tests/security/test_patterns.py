@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 import baton
@@ -14,31 +13,22 @@ from baton import load_traces
 from baton.evaluators.matching.texts import schema_check
 from baton.formats.patterns import BadPatternError, compiled
 from baton.model import InputError, Trace
+from baton.testing.build import call, run, trace, turn
 
 SECONDS = 20
 TEXT = "a" * 60 + "!"
 SLOW = ["(a|aa)+$", "(a|a?)+$", "((a+)(a|aa)+)+$", "(?:a|aa)*?b", r"(a?a?a?a?|aa)+\Z"]
 
 
-def _trace(said: str) -> Trace:
-    record: dict[str, Any] = {
-        "schema_version": 1,
-        "id": "t",
-        "source": {"format": "python"},
-        "turns": [{
-            "id": "t1", "input": {"text": "Hi"}, "output": {"text": said},
-            "runs": [{"id": "r1", "agent": "a", "output": {"text": said}, "steps": [
-                {"type": "tool_call", "id": "c1", "name": "look_up", "arguments": {"key": said}},
-            ]}],
-        }],
-    }  # fmt: skip
-    return msgspec.convert(record, Trace)
+def says(said: str) -> Trace:
+    made = run("a", call("look_up", {"key": said}), output=said)
+    return trace(turn("Hi", made, output=said), id="t", source="python")
 
 
-def _score(tmp_path: Path, case: str, said: str, evaluator: str) -> Any:
+def score_said(tmp_path: Path, case: str, said: str, evaluator: str) -> Any:
     file = tmp_path / "cases.yaml"
     file.write_text(f"cases:\n- id: t\n  input: Hi\n{case}")
-    (result,) = baton.score([_trace(said)], dataset=file, evaluators=[evaluator])
+    (result,) = baton.score([says(said)], dataset=file, evaluators=[evaluator])
     return result
 
 
@@ -54,7 +44,7 @@ def test_a_pattern_of_a_case_is_an_error_when_it_takes_too_long(
 ) -> None:
     case = f"  response: '{pattern}'\n  evaluators: {{response: {{match: regex}}}}\n"
     began = time.monotonic()
-    result = _score(tmp_path, case, TEXT, "response")
+    result = score_said(tmp_path, case, TEXT, "response")
     assert time.monotonic() - began < SECONDS
     # Some of these the library finds a short way for; the others are stopped.
     assert result.status in ("error", "failed", "passed")
@@ -71,7 +61,7 @@ def test_a_pattern_for_arguments_ends(pattern: str, tmp_path: Path) -> None:
         "  evaluators: {tool_calls: {arguments: regex}}\n"
     )
     began = time.monotonic()
-    result = _score(tmp_path, case, TEXT, "tool_calls")
+    result = score_said(tmp_path, case, TEXT, "tool_calls")
     assert time.monotonic() - began < SECONDS
     assert result.status in ("error", "failed", "passed")
 

@@ -303,13 +303,13 @@ def test_a_wrong_redact_in_a_config_is_reported_with_its_line(tmp_path: Path, ba
 # Verdicts are those of the raw texts.
 
 
-def _run(message: str, answer: str, arguments: dict[str, Any] | None = None) -> Trace:
+def login(message: str, answer: str, arguments: dict[str, Any] | None = None) -> Trace:
     steps = [] if arguments is None else [call("login", arguments, "ok")]
     desk = run("desk", *steps, answer, input=message, output=answer)
     return trace(turn(message, desk, output=answer), id="x")
 
 
-def _case(**stated: Any) -> Any:
+def wants(**stated: Any) -> Any:
     calls = stated.pop("tool_calls", None)
     return case(
         stated.pop("input", "hello"),
@@ -322,25 +322,29 @@ def _case(**stated: Any) -> Any:
 @pytest.mark.parametrize(
     ("trace", "case", "evaluator"),
     [
-        (_run("hello", f"it is {SECRET}"), _case(response_contains=[SECRET]), "response"),
-        (_run("hello", f"it is {SECRET}"), _case(response_not_contains=["ghp_"]), "response"),
-        (_run("hello", "it is ghp_..."), _case(response_contains=["ghp_"]), "response"),
+        (login("hello", f"it is {SECRET}"), wants(response_contains=[SECRET]), "response"),
+        (login("hello", f"it is {SECRET}"), wants(response_not_contains=["ghp_"]), "response"),
+        (login("hello", "it is ghp_..."), wants(response_contains=["ghp_"]), "response"),
         (
-            _run("hello", "in", {"password": "hunter2-x9"}),
-            _case(tool_calls=[{"password": "hunter2-x9"}]),
+            login("hello", "in", {"password": "hunter2-x9"}),
+            wants(tool_calls=[{"password": "hunter2-x9"}]),
             "tool_calls",
         ),
         (
-            _run("hello", "in", {"password": "hunter2-x9"}),
-            _case(tool_calls=[{"password": "hunter2-y9"}]),
+            login("hello", "in", {"password": "hunter2-x9"}),
+            wants(tool_calls=[{"password": "hunter2-y9"}]),
             "tool_calls",
         ),
         (
-            _run("hello", "your word is hunter2-x9", {"password": "hunter2-x9"}),
-            _case(response_contains=["hunter2-x9"]),
+            login("hello", "your word is hunter2-x9", {"password": "hunter2-x9"}),
+            wants(response_contains=["hunter2-x9"]),
             "response",
         ),
-        (_run(f"use {SECRET}", "ok"), _case(input=f"use {SECRET}", agents=["desk"]), "agent_chain"),
+        (
+            login(f"use {SECRET}", "ok"),
+            wants(input=f"use {SECRET}", agents=["desk"]),
+            "agent_chain",
+        ),
     ],
 )
 def test_redaction_changes_no_verdict(trace: Trace, case: Any, evaluator: str) -> None:
@@ -362,7 +366,7 @@ def test_traces_that_were_redacted_before_meet_their_cases(tmp_path: Path) -> No
     (trace,) = load_traces(file)
     assert key not in repr(trace)
     assert key in repr(load_traces(file, redact=False))
-    case = _case(input=f"Please use {key}", agents=["support_router", "billing_agent"])
+    case = wants(input=f"Please use {key}", agents=["support_router", "billing_agent"])
     for traces in (file, [trace]):
         (result,) = score(traces, [case], ["agent_chain"]).results
         assert (result.case_id, result.status) == ("c", "passed"), result.error
@@ -375,15 +379,15 @@ def test_a_case_that_was_converted_with_tags_meets_its_recording(
 ) -> None:
     """``baton convert`` wrote the case with tags, whatever is redacted when it is scored."""
     expected = {"word": ON.text(SECRET), "to": Redaction(kinds=("email",)).text("ana@example.com")}
-    recorded = _run("hello", "in", {"word": sent, "to": "ana@example.com"})
+    recorded = login("hello", "in", {"word": sent, "to": "ana@example.com"})
     (result,) = score(
-        recorded, [_case(tool_calls=[expected])], ["tool_calls"], redact=redact
+        recorded, [wants(tool_calls=[expected])], ["tool_calls"], redact=redact
     ).results
     assert result.status == status
 
 
 def test_a_case_that_states_a_secret_does_not_show_it_in_a_reason() -> None:
-    result = score(_run("hello", "no"), [_case(response_contains=[SECRET])], ["response"])
+    result = score(login("hello", "no"), [wants(response_contains=[SECRET])], ["response"])
     assert result.results[0].status == "failed"
     assert SECRET not in repr(result.results[0].scores)
 
@@ -391,12 +395,12 @@ def test_a_case_that_states_a_secret_does_not_show_it_in_a_reason() -> None:
 def test_what_a_provider_of_ones_own_returns_or_raises_is_redacted() -> None:
     def plays(case: Any) -> Trace:
         if case.id == "c":
-            return _run("hello", f"it is {SECRET}")
+            return login("hello", f"it is {SECRET}")
         raise ValueError(f"refused {SECRET}")
 
-    other = _case(agents=["desk"])
+    other = wants(agents=["desk"])
     other.id = "d"
-    evaluation = evaluate([_case(agents=["desk"]), other], plays)
+    evaluation = evaluate([wants(agents=["desk"]), other], plays)
     assert [result.status for result in evaluation.results] == ["passed", "error"]
     assert SECRET not in repr(evaluation.results)
     assert tag("key", SECRET) in repr(evaluation.results[0].trace)
@@ -430,9 +434,9 @@ def test_a_folder_that_holds_secrets_shows_none_when_it_is_read_again(
 
 def test_a_case_keeps_its_name_whatever_it_looks_like(tmp_path: Path, baton: Run) -> None:
     def plays(case: Any) -> Trace:
-        return msgspec.structs.replace(_run("hello", f"it is {SECRET}"), case=case.id)
+        return msgspec.structs.replace(login("hello", f"it is {SECRET}"), case=case.id)
 
-    case = _case(agents=["desk"])
+    case = wants(agents=["desk"])
     case.id = KEYS["aws"]
     (result,) = evaluate([case], plays).results
     assert (result.case_id, result.status) == (case.id, "passed")

@@ -27,12 +27,12 @@ def cell(expected: str | None, actual: str | None, count: int) -> RoutingCell:
     return RoutingCell(expected=expected, actual=actual, count=count)
 
 
-def score(type_: str, status: Status = "passed", name: str | None = None, **details: Any) -> Score:
+def typed(type_: str, status: Status = "passed", name: str | None = None, **details: Any) -> Score:
     return build.score(status, name or type_, type=type_, details=details)
 
 
 def dispatch(expected: str | None, actual: str | None, status: Status = "passed") -> Score:
-    return score("dispatch_routing", status, expected_agent=expected, actual_agent=actual)
+    return typed("dispatch_routing", status, expected_agent=expected, actual_agent=actual)
 
 
 def chain(expected: str, actual: str) -> Score:
@@ -46,7 +46,7 @@ def chain(expected: str, actual: str) -> Score:
             all_expected_present=True, missing_agents=[], extra_agents=[]
         ),
     )
-    return score("agent_chain", invocation_results=[msgspec.to_builtins(turn)])
+    return typed("agent_chain", invocation_results=[msgspec.to_builtins(turn)])
 
 
 def test_every_verdict_on_a_dispatch_counts_and_nothing_else() -> None:

@@ -16,19 +16,19 @@ WRONG = DESK / "recordings" / "support_desk" / "wrong_specialist.session.json"
 BLED = Path(__file__).parents[2] / "examples" / "claude" / "scope_bleed"
 
 
-def case(*agents: str) -> Case:
+def refund(*agents: str) -> Case:
     return build.case("Please refund order 42.", id="mine", agents=list(agents))
 
 
 def test_a_good_run_passes_whatever_it_and_the_case_are_called() -> None:
     (trace,) = baton.load_traces(REFUND)
-    assert_passes(trace, case("support_router", "billing_agent"))
+    assert_passes(trace, refund("support_router", "billing_agent"))
     assert_passes(REFUND, f"{DESK / 'cases.yaml'}:refund")
 
 
 def test_a_wrong_chain_is_shown_side_by_side() -> None:
     with pytest.raises(AssertionError) as failed:
-        assert_passes(WRONG, case("support_router", "billing_agent"))
+        assert_passes(WRONG, refund("support_router", "billing_agent"))
     text = str(failed.value)
     assert "expected  support_router  billing_agent" in text
     assert "actual    support_router  weather_agent" in text
@@ -50,7 +50,7 @@ def test_what_could_not_be_evaluated_does_not_pass() -> None:
 
 
 def test_results_that_are_there_are_taken_as_they_are() -> None:
-    evaluation = baton.score(WRONG, [case("support_router", "billing_agent")])
+    evaluation = baton.score(WRONG, [refund("support_router", "billing_agent")])
     with pytest.raises(AssertionError):
         assert_passes(evaluation)
     for result in evaluation.results:

@@ -16,8 +16,10 @@ from baton import InputError
 from baton.model import Content, Dispatch, Said, ToolCall, Trace, integrity_problems
 from baton.testing import verdict, verdicts
 from baton.testing.build import (
+    answered,
     call,
     case,
+    cases,
     delegate,
     dispatch,
     evaluation,
@@ -166,6 +168,15 @@ def test_a_verdict_is_the_only_score_of_an_evaluator() -> None:
     with pytest.raises(ValueError, match="2 scores"):
         verdict("dispatch_completed", two)
     assert len(verdicts("dispatch_completed", two)) == 2
+
+
+def test_answers_are_a_turn_each_and_cases_differ_in_their_ids() -> None:
+    built = answered("Yes.", {"paid": True}, None, unknown=["usage"])
+    assert [one.output for one in built.turns] == [
+        Content(text="Yes."), Content(data={"paid": True}), None,
+    ]  # fmt: skip
+    assert built.unknown == ["usage"]
+    assert cases("a", "b", agents=["desk"]) == [case(id=one, agents=["desk"]) for one in "ab"]
 
 
 def test_the_tests_in_the_docs_pass() -> None:

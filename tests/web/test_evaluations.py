@@ -29,7 +29,7 @@ EVIL = 'late "order"<script>alert(1)</script>\u202e'
 AGENTS = {"support": {"type": "python", "target": "desk.py:answer"}}
 
 
-def case(id_: str, passed: bool, tool: str = "refund") -> CaseResult:
+def refund(id_: str, passed: bool, tool: str = "refund") -> CaseResult:
     made = trace(
         turn(
             f"Refund {id_}.",
@@ -47,7 +47,9 @@ def case(id_: str, passed: bool, tool: str = "refund") -> CaseResult:
 
 def save(folder: Path, failing: set[str], name: str = "desk") -> Path:
     ids = [*(f"case {n}" for n in range(8)), EVIL]
-    results = [case(id_, id_ not in failing, "pay" if id_ in failing else "refund") for id_ in ids]
+    results = [
+        refund(id_, id_ not in failing, "pay" if id_ in failing else "refund") for id_ in ids
+    ]
     return evaluation(*results, name=name).save(folder)
 
 

@@ -58,8 +58,10 @@ from baton.session.evaluation import Evaluation
 
 __all__ = [
     "Passing",
+    "answered",
     "call",
     "case",
+    "cases",
     "content",
     "delegate",
     "dispatch",
@@ -232,6 +234,11 @@ def trace(
     return Trace(schema_version=SCHEMA_VERSION, id=id, source=origin, turns=made, **fields)
 
 
+def answered(*answers: Any, **fields: Any) -> Trace:
+    """Make a trace with a turn for each answer: a text, data, or ``None`` for no answer."""
+    return trace(*(turn(output=answer) for answer in answers), **fields)
+
+
 def _complete(turn: Turn) -> None:
     """Convert each ``Passing`` to a dispatch with its steps, and add missing ids."""
     for number, one in enumerate(turn.runs, 1):
@@ -356,6 +363,11 @@ def case(*turns: ExpectedTurn | str, id: str = "test", **stated: Any) -> Case:
         one if isinstance(one, ExpectedTurn) else expect(one, **of_turn) for one in turns or ("hi",)
     ]
     return Case(id=id, turns=made, **stated)
+
+
+def cases(*ids: str, **stated: Any) -> list[Case]:
+    """Make a case for each id; they differ in nothing else."""
+    return [case(id=id_, **stated) for id_ in ids]
 
 
 # --------------------------------------------------------------------------------------- scores

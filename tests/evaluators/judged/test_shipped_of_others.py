@@ -47,7 +47,7 @@ def desk() -> Trace:
     return trace(*turns, id="x", agents={"desk": card})
 
 
-def case(**more: Any) -> Case:
+def rates(**more: Any) -> Case:
     turns = (expect(asked, response=said) for asked, said in zip(ASKED, SAID, strict=True))
     return build.case(*turns, id="rates", **more)
 
@@ -64,7 +64,7 @@ def by_turn(*labels: str) -> ScriptedJudge:
 
 def test_answers_are_matched_by_the_majority_and_averaged_over_turns() -> None:
     judge = by_turn("valid", "invalid")
-    (score,), _ = judge_with("final_response_match_v2", desk(), case=case(), asked=judge)
+    (score,), _ = judge_with("final_response_match_v2", desk(), case=rates(), asked=judge)
     assert (score.value, score.status) == (0.5, "failed")
     assert "The rate in Lyon is 12 EUR." in blocks(judge.asked[0])["The expected answer"]
     assert len(judge.asked) == 6, "three of five votes settle each turn"
@@ -82,7 +82,7 @@ def test_statements_of_config_case_and_turn_are_judged_in_one_call_and_pooled() 
         CaseRubric(text="It calls a tool.", id="tool", type="TOOL_USE_QUALITY"),
         CaseRubric(text="It is short.", id="short"),
     ]
-    stated = case(rubrics=rubrics)
+    stated = rates(rubrics=rubrics)
     stated.turns[0].rubrics = [CaseRubric(text="It is in euros.", id="euros")]
 
     def says(request: JudgeRequest, _: int) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def test_statements_of_config_case_and_turn_are_judged_in_one_call_and_pooled() 
 
 
 def test_without_any_statement_there_is_nothing_to_judge() -> None:
-    (score,), judge = judge_with("rubric_based_tool_use_quality_v1", desk(), "yes", case=case())
+    (score,), judge = judge_with("rubric_based_tool_use_quality_v1", desk(), "yes", case=rates())
     assert (score.status, judge.asked) == ("skipped", [])
     assert "state `rubrics`" in score.reason
 
@@ -138,11 +138,11 @@ def test_levels_from_1_to_5_stay_as_they_are() -> None:
 def test_a_simulated_user_is_judged_by_the_scenario_of_the_case() -> None:
     scenario = Scenario(start=ASKED[0], plan="Then ask for Nice.")
     judge = by_turn("fits", "strays")
-    stated = case(scenario=scenario)
+    stated = rates(scenario=scenario)
     (score,), _ = judge_with("per_turn_user_simulator_quality_v1", desk(), case=stated, asked=judge)
     assert score.value == 0.5
     assert any("Then ask for Nice." in text for text in blocks(judge.asked[0]).values())
-    (none,), idle = judge_with("per_turn_user_simulator_quality_v1", desk(), "fits", case=case())
+    (none,), idle = judge_with("per_turn_user_simulator_quality_v1", desk(), "fits", case=rates())
     assert (none.status, idle.asked) == ("skipped", [])
 
 

@@ -53,7 +53,7 @@ def _parallel(turn: dict[str, Any]) -> bool:
     return bool(turn.get("parallel_runs")) or any(h.get("parallel") for h in turn["handoffs"])
 
 
-def _case(scenario: dict[str, Any], *, wrong: bool) -> Case:
+def wants(scenario: dict[str, Any], *, wrong: bool) -> Case:
     """Return what is expected: what happened, or one agent and one call more."""
     turns = []
     for stated in scenario.get("turns", [scenario]):
@@ -68,7 +68,7 @@ def _case(scenario: dict[str, Any], *, wrong: bool) -> Case:
     return case(*turns, id="case")
 
 
-def _trace(file: Path) -> Trace:
+def recorded(file: Path) -> Trace:
     [trace] = baton.load_traces(file)
     trace.case = "case"
     return trace
@@ -110,11 +110,11 @@ def test_every_recording_of_a_program_gives_the_same_chain_and_verdicts(
     scenario: dict[str, Any], files: list[Path]
 ) -> None:
     together = any(_parallel(turn) for turn in scenario.get("turns", [scenario]))
-    traces = {str(file.relative_to(CAPTURES)): _trace(file) for file in files}
+    traces = {str(file.relative_to(CAPTURES)): recorded(file) for file in files}
     seen = {name: _seen(trace, sort=together) for name, trace in traces.items()}
     assert seen == dict.fromkeys(traces, next(iter(seen.values())))
     for wrong in (False, True):
-        case = _case(scenario, wrong=wrong)
+        case = wants(scenario, wrong=wrong)
         verdicts = {name: _verdicts(trace, case, sort=together) for name, trace in traces.items()}
         given = next(iter(verdicts.values()))
         assert verdicts == dict.fromkeys(traces, given)

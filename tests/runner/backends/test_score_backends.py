@@ -16,7 +16,7 @@ from baton.readers.shards import ShardReader, iter_shards
 from baton.runner.backends.protocol import Job
 from baton.session.backend_workers import Worker
 
-from .traces import line, same_but_for_timings, trace, write_cases, write_lines
+from .traces import line, numbered, same_but_for_timings, write_cases, write_lines
 
 CREWAI = Path(__file__).parents[2] / "data" / "otel" / "crewai"
 
@@ -288,7 +288,7 @@ def test_a_process_that_is_killed_loses_and_doubles_nothing(tmp_path: Path) -> N
     code, rows, _ = killed(tmp_path)
     assert code == 0
     assert (tmp_path / "mark").exists()
-    assert [row["case_id"] for row in rows] == [trace(n).id for n in range(40)]
+    assert [row["case_id"] for row in rows] == [numbered(n).id for n in range(40)]
 
 
 @pytest.mark.heavy

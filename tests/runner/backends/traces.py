@@ -12,7 +12,7 @@ from baton.testing import build
 from baton.testing.build import run, turn
 
 
-def trace(number: int) -> Trace:
+def numbered(number: int) -> Trace:
     """A trace of one turn and one agent; every fifth one has the wrong agent."""
     agent = "billing" if number % 5 else "weather"
     said = turn(f"question {number}", run(agent), output="answer")
@@ -21,7 +21,7 @@ def trace(number: int) -> Trace:
 
 def line(number: int) -> bytes:
     """A trace as a line of a JSON-lines file."""
-    return msgspec.json.encode(trace(number)) + b"\n"
+    return msgspec.json.encode(numbered(number)) + b"\n"
 
 
 def write_lines(file: Path, count: int, broken: tuple[int, ...] = ()) -> Path:
