@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from baton.readers.otlp.readings import Node, Reading
 from baton.readers.otlp.span import Event, Span
 
@@ -15,8 +17,7 @@ def with_attribute(name: str) -> Callable[[Span], bool]:
     return lambda span: name in span.attributes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Framework:
+class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """What is special about a framework, by whichever convention its spans are recorded.
 
     Attributes:
