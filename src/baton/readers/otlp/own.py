@@ -303,9 +303,9 @@ def without_texts(
         gone.append("steps.said")
     elif owner is Said and "content" in gone:  # the number of statements is kept
         left.update(ANSWERED.write(FIELDS[Said]["content"][0], Content()))
-    told = [field for field in gone if field in NONE_BY_DEFAULT.get(owner, ())]
-    if told:
-        left["baton.unknown"] = list(dict.fromkeys([*before.get("baton.unknown", ()), *told]))
+    names = [field for field in gone if field in NONE_BY_DEFAULT.get(owner, ())]
+    if names:
+        left["baton.unknown"] = list(dict.fromkeys([*before.get("baton.unknown", ()), *names]))
     return left
 
 

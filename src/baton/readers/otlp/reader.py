@@ -189,12 +189,12 @@ class _Reader:
         if card is not None and card.instructions:
             return
         model = draft.models[0]
-        told = instructions_text(model)
-        if told is None:
+        instructions = instructions_text(model)
+        if instructions is None:
             said = (m.content for m in model.heard_messages() if m.role == "system")
-            told = "\n".join(content.plain() for content in said if content is not None)
-        if told:
-            self.cards.setdefault(run.agent, AgentCard()).instructions = told
+            instructions = "\n".join(content.plain() for content in said if content is not None)
+        if instructions:
+            self.cards.setdefault(run.agent, AgentCard()).instructions = instructions
 
     def _note(self, nodes: list[Node]) -> None:
         """Record data about the whole conversation from the spans of a turn."""

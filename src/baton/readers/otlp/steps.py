@@ -546,8 +546,8 @@ def _settle(action: Action) -> None:
         step.refused_by = "user" if decision == "refused" else None
     if step.arguments is None:
         step.unknown = ["arguments"]
-    told = tool is not None and tool.arguments is not None and tool.tells_result
-    unread = tool is None or (tool.result is None and not (told and _is_open(action.node)))
+    has_result = tool is not None and tool.arguments is not None and tool.tells_result
+    unread = tool is None or (tool.result is None and not (has_result and _is_open(action.node)))
     if step.result is None and unread and not failed and step.status == "ok":
         step.unknown.append("result")
 

@@ -75,13 +75,13 @@ class _Part:
     def answered(self) -> set[str]:
         """Return the ids of calls that were carried out or answered, unless a person was asked."""
         heard = [m for _, model in self.models() for m in model.heard_messages()]
-        told = [(a.id, a.result.plain() if a.result else "") for m in heard for a in m.answers]
+        results = [(a.id, a.result.plain() if a.result else "") for m in heard for a in m.answers]
         for node in self.nodes:
             says = node.says
             if type(says) is ToolSpan and not says.waits:
                 result = says.result.plain() if says.result is not None else says.error
-                told.append((says.call, result or ""))
-        return {id_ for id_, result in told if id_ is not None and not is_pending(result)}
+                results.append((says.call, result or ""))
+        return {id_ for id_, result in results if id_ is not None and not is_pending(result)}
 
     def begins_with(self) -> dict[str, str | None]:
         """Return the calls that are answered first: the name of the tool, if known, by id.

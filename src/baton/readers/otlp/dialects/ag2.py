@@ -175,9 +175,11 @@ def _say_error(tool: Node, executor: AgentSpan, *, alone: bool) -> None:
         return
     # The reply joins the results of all calls: "Error: vault is jammed\n\n90".
     said = executor.spoken_messages()[-1:] if alone else []
-    told = said[0].content if said else None
-    told = said[0].answers[0].result if said and said[0].answers else told
-    says.error = told.plain() if told is not None else text(tool.span.attributes.get("error.type"))
+    message = said[0].content if said else None
+    message = said[0].answers[0].result if said and said[0].answers else message
+    says.error = (
+        message.plain() if message is not None else text(tool.span.attributes.get("error.type"))
+    )
 
 
 def _move(tool: Node, caller: Node) -> None:

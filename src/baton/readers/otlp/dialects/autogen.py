@@ -94,8 +94,10 @@ def refine(says: Reading, span: Span) -> Reading:
     """Read what OpenInference gives as an agent's input: messages that Python printed."""
     if type(says) is AgentSpan and span.scope.endswith(_AGENTCHAT):
         given = parsed(span.attributes.get("input.value"))
-        told = given.get("messages") if isinstance(given, dict) else None
-        says.heard = [_printed(each) for each in told] if isinstance(told, list) else says.heard
+        messages = given.get("messages") if isinstance(given, dict) else None
+        says.heard = (
+            [_printed(each) for each in messages] if isinstance(messages, list) else says.heard
+        )
     return says
 
 

@@ -251,9 +251,9 @@ def _input(written: str) -> Any:
 
 def _with_answers(heard: list[Message]) -> list[Message]:
     """Return messages with the results that CrewAI added to the texts of calls as answers."""
-    told: list[Message] = []
+    messages: list[Message] = []
     for message in heard:
-        told.append(_with_call(message))
+        messages.append(_with_call(message))
         said = message.content.text if message.content is not None else None
         action = _ACTION.search(said) if said is not None and message.role == "assistant" else None
         observed = _OBSERVED.search(said) if said is not None and action is not None else None
@@ -262,8 +262,8 @@ def _with_answers(heard: list[Message]) -> list[Message]:
             name = action.group(1).strip('* "`')
             failed = result.startswith(_REFUSED)
             answer = Answer(name=name, result=content(result), failed=failed)
-            told.append(Message(role="tool", answers=[answer]))
-    return told
+            messages.append(Message(role="tool", answers=[answer]))
+    return messages
 
 
 def _split(agent: Node, own: str, roles: set[str]) -> None:
@@ -296,8 +296,8 @@ def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> Node:
 def _role(says: ModelSpan, roles: set[str]) -> str | None:
     """Return the agent that the instructions of a request are for."""
     system = last_of(says.heard_messages(), "system")
-    told = system.plain() if system is not None else ""
-    named = [role for role in roles if told.startswith(f"{_YOU}{role}. ")]
+    instructions = system.plain() if system is not None else ""
+    named = [role for role in roles if instructions.startswith(f"{_YOU}{role}. ")]
     return max(named, key=len, default=None)
 
 

@@ -89,12 +89,12 @@ def _split(around: Node) -> bool:
             target = _hands_over(child) or target
     named: dict[str, set[str]] = {}
     for name, part in parts:
-        told = _told(part)
-        if name is not None and told is not None:
-            named.setdefault(told, set()).add(name)
+        instructions = _instructions(part)
+        if name is not None and instructions is not None:
+            named.setdefault(instructions, set()).add(name)
     agents = []
     for name, part in parts:
-        alike = named.get(_told(part) or "", set())
+        alike = named.get(_instructions(part) or "", set())
         own = name or (next(iter(alike)) if len(alike) == 1 else None)
         agents.append(agent_between(around, AgentSpan(name=own, framework="langgraph"), part))
     insert_agents(around, agents)
@@ -114,7 +114,7 @@ def _calls(says: ModelSpan) -> bool:
     return any(message.calls for message in says.spoken_messages())
 
 
-def _told(part: list[Node]) -> str | None:
+def _instructions(part: list[Node]) -> str | None:
     """Return the instructions of the agent that did this; ``None`` if there are none."""
     says = next(node.says for node in part if type(node.says) is ModelSpan)
     system = last_of(says.heard_messages(), "system")

@@ -112,7 +112,7 @@ def _fail_bare_tools(nodes: list[Node]) -> None:
         and not node.span.attributes
     ]
     requests: dict[int, list[Node]] = {}
-    told: dict[int, dict[str | None, list[str | None]]] = {}
+    errors_in: dict[int, dict[str | None, list[str | None]]] = {}
     for node, tool in bare:
         # A tool is below the request that called it, which is below its agent.
         request = node.parent
@@ -127,9 +127,9 @@ def _fail_bare_tools(nodes: list[Node]) -> None:
         if place == len(later):
             continue
         after = later[place]
-        if id(after) not in told and type(after.says) is ModelSpan:
-            told[id(after)] = _errors(after.says)
-        errors = told[id(after)].get(tool.name, [])
+        if id(after) not in errors_in and type(after.says) is ModelSpan:
+            errors_in[id(after)] = _errors(after.says)
+        errors = errors_in[id(after)].get(tool.name, [])
         if errors and all(errors):
             tool.failed, tool.error = True, errors[0]
 

@@ -148,14 +148,16 @@ def _invoked(made: Any) -> Reading:
 
     One call is a tool that ran; for several, it is unknown when each of them ran.
     """
-    told = made.get("tool_messages") if isinstance(made, Mapping) else None
-    messages = read_messages(told, "tool") if isinstance(told, list) else []
+    tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
+    messages = read_messages(tool_messages, "tool") if isinstance(tool_messages, list) else []
     answers = [answer for message in messages for answer in message.answers]
     if len(answers) != 1:
         return MessageSpan(heard=lambda: messages) if messages else PlainSpan()
     (answer,) = answers
     says = ToolSpan(name=answer.name, call=answer.id, failed=answer.failed)
-    says.arguments = _origin(told).get("arguments") if isinstance(told, list) else None
+    says.arguments = (
+        _origin(tool_messages).get("arguments") if isinstance(tool_messages, list) else None
+    )
     if answer.failed:
         says.error = answer.result.plain() if answer.result is not None else None
     else:
@@ -164,9 +166,9 @@ def _invoked(made: Any) -> Reading:
     return says
 
 
-def _origin(told: list[Any]) -> Mapping[str, Any]:
+def _origin(tool_messages: list[Any]) -> Mapping[str, Any]:
     """Return the call that the first of the messages answers."""
-    for message in told:
+    for message in tool_messages:
         blocks = message.get("content") if isinstance(message, Mapping) else None
         for block in blocks if isinstance(blocks, list) else ():
             result = block.get("tool_call_result") if isinstance(block, Mapping) else None
@@ -205,10 +207,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _called(invoker: Span, asked: Content | None) -> str | None:
     """Return the tool that passed on an agent's question word for word."""
     made = parsed(invoker.attributes.get(_COMPONENT + "output"))
-    told = made.get("tool_messages") if isinstance(made, Mapping) else None
-    if asked is None or not isinstance(told, list):
+    tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
+    if asked is None or not isinstance(tool_messages, list):
         return None
-    for message in told:
+    for message in tool_messages:
         origin = _origin([message])
         arguments = origin.get("arguments")
         if isinstance(arguments, Mapping) and asked.plain() in arguments.values():

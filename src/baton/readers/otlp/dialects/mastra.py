@@ -301,8 +301,8 @@ def _resume(again: Node, says: AgentSpan, resumed: _Resumed) -> None:
         refused = Answer(id=text(decision.get("toolCallId")), refused=True)
         left = [node.says for node in requests if type(node.says) is ModelSpan]
         if left:
-            told = [*left[0].heard_messages(), Message(role="tool", answers=[refused])]
-            left[0].heard, left[0]._heard = told, told
+            messages = [*left[0].heard_messages(), Message(role="tool", answers=[refused])]
+            left[0].heard, left[0]._heard = messages, messages
     first.says.output, first.says.waits = says.output, says.waits
     first.says.failed, first.says.error = says.failed, says.error
     first.ended = max(first.ended, again.ended)

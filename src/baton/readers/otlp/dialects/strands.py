@@ -56,9 +56,9 @@ def _is_interrupted(span: Span) -> bool:
     for event in span.events:
         if event.attributes.get("finish_reason") == _INTERRUPT:
             return True
-        told = event.attributes.get("gen_ai.output.messages")
-        if isinstance(told, str) and _INTERRUPT in told:
-            messages = parsed(told)
+        output = event.attributes.get("gen_ai.output.messages")
+        if isinstance(output, str) and _INTERRUPT in output:
+            messages = parsed(output)
             last = messages[-1] if isinstance(messages, list) and messages else None
             if isinstance(last, dict) and last.get("finish_reason") == _INTERRUPT:
                 return True
@@ -77,21 +77,21 @@ def _answers_before(
     asked = says.asked()
     if asked is None or not asked.text:
         return None
-    told = _after_task(asked.text, graph)
-    inputs = _INPUTS.search(told)
+    rest = _after_task(asked.text, graph)
+    inputs = _INPUTS.search(rest)
     if inputs is None:
         return {} if graph is not None else None
-    told = told[inputs.end() :]
+    rest = rest[inputs.end() :]
     found: dict[str, list[str]] = {}
     at = 0
-    while (title := _FROM.search(told, at)) is not None:
+    while (title := _FROM.search(rest, at)) is not None:
         answers, at = found.setdefault(title[1], []), title.end()
-        while (label := _ANSWER.match(told, at)) is not None:
+        while (label := _ANSWER.match(rest, at)) is not None:
             at = label.end()
-            whole = max((a for a in said if _begins(told, a, at)), key=len, default="")
+            whole = max((a for a in said if _begins(rest, a, at)), key=len, default="")
             if not whole:
-                after = _NEXT.search(told, at)
-                whole = told[at : after.start() if after is not None else len(told)]
+                after = _NEXT.search(rest, at)
+                whole = rest[at : after.start() if after is not None else len(rest)]
             at += len(whole)
             if whole.strip():
                 answers.append(whole.strip())
@@ -110,9 +110,9 @@ def _after_task(asked: str, graph: Reading | None) -> str:
     return after if found and after.strip() and before.strip() in ("", _TASK) else asked
 
 
-def _begins(told: str, answer: str, at: int) -> bool:
+def _begins(answers: str, answer: str, at: int) -> bool:
     """Return whether an answer is at this position, up to the end of its line."""
-    return told.startswith(answer, at) and _LINE_END.match(told, at + len(answer)) is not None
+    return answers.startswith(answer, at) and _LINE_END.match(answers, at + len(answer)) is not None
 
 
 DIALECT = Dialect(

@@ -229,12 +229,12 @@ def _employ(node: Node) -> None:
         totals.cost_usd, totals.cost_from = cost, "source"
     if totals is None and not node.children:
         return
-    told = any(_speaks(child) for child in node.children)
+    speaks = any(_speaks(child) for child in node.children)
     agent = AgentSpan(
         name=says.target,
         framework=says.framework,
         output=None if says.failed or says.launched else says.result,
-        spoken=list if told else None,
+        spoken=list if speaks else None,
         model=text(attributes.get("claude_agent.model")) or _model(node),
         totals=totals,
     )

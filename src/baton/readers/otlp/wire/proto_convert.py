@@ -169,7 +169,7 @@ def _plain(value: AnyValue) -> Any:
     return getattr(value, kind)
 
 
-def _told(convert: Callable[..., Any]) -> Callable[..., Any]:
+def _with_clear_error(convert: Callable[..., Any]) -> Callable[..., Any]:
     def converted(*arguments: Any) -> Any:
         try:
             return convert(*arguments)
@@ -180,9 +180,9 @@ def _told(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 CONVERTERS: Final = {
-    "span": _told(_span),
-    "spans": _told(_scope_spans),
-    "log": _told(_log),
-    "resource": _told(_resource),
-    "scope": _told(_scope),
+    "span": _with_clear_error(_span),
+    "spans": _with_clear_error(_scope_spans),
+    "log": _with_clear_error(_log),
+    "resource": _with_clear_error(_resource),
+    "scope": _with_clear_error(_scope),
 }
