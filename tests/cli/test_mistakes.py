@@ -104,6 +104,10 @@ MISTAKES = {
         ["score", RUN, "--agents", "agents.yaml"],
         "agents.yaml:2: agents.x.tools: `Read` is none of all; write `[Read]`",
     ),
+    "a word for a boolean": (
+        ["eval", "yes.yaml", CASES],
+        "yes.yaml:1: providers[0].instrument: `yes` is none of true, false, auto",
+    ),
     "a program for definitions": (
         ["score", RUN, "--agents", "app.py"],
         "app.py: definitions are not read from Python, which would have to be run: name YAML such "
@@ -183,6 +187,8 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     )
     (tmp_path / "app.py").write_text("agent = Agent(name='desk')\n")
     (tmp_path / "agents.yaml").write_text("agents:\n  x: {tools: Read}\n")
+    desk = '{type: python, target: "shop:desk", instrument: yes}'
+    (tmp_path / "yes.yaml").write_text(f"providers: [{desk}]\n")
     (tmp_path / "nowhere.yaml").write_text("evaluators: [dispatch_scope]\nagents: nothing.yaml\n")
     (tmp_path / "gate.yaml").write_text("dataset: x\ngate:\n  regression: default\n")
     (tmp_path / "case.json").write_text('{// the first\n"evalCase": []}')

@@ -42,6 +42,20 @@ def test_a_wrong_specialist_fails_with_both_chains_side_by_side(
     assert "to fix it" in outcome.out
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_report_says_that_a_recording_is_truncated(
+    baton: Run, tmp_path: Path, recordings: Path, jobs: str
+) -> None:
+    spans = recordings.parent.parent / "frameworks" / "recordings" / "refund.otlp.jsonl"
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text(spans.read_text() + '{"resourceSpans": [{"resource"')
+    line = len(spans.read_text().splitlines()) + 1
+    outcome = baton("score", torn, "--jobs", jobs)
+    assert "! not read, so not scored: ends of JSON that is truncated (1 time" in outcome.out
+    assert f"torn.jsonl: line {line}" in outcome.out
+    assert "not read" not in baton("score", spans, "--jobs", jobs).out
+
+
 def test_a_case_without_its_run_is_an_error_and_is_reported(
     baton: Run, tmp_path: Path, recordings: Path
 ) -> None:

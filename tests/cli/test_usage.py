@@ -59,6 +59,10 @@ def test_what_is_missing_or_too_much_is_reported_in_words(
         (["eval", "own.yml"], "own.yml: no such file; did you mean `own.yaml`?"),
         (["eval", "shop:fine", "cases.yaml", "-e", "response:strict"], "as `response:0.8`, other"),
         (
+            ["eval", "shop:fine", "cases.yaml", "-e", "agent_chain:0.9"],
+            "`agent_chain:0.9`: it has no threshold; in a config it takes `sequence_match_type`",
+        ),
+        (
             ["eval", "shop:fine", "cases.yaml", "-e", "response,agent_chain"],
             "names several evaluators",
         ),

@@ -277,6 +277,16 @@ def test_a_delegate_whose_calls_are_not_recorded_may_have_made_one() -> None:
     assert score(actual, wants(["search"])).status == "failed"
 
 
+def test_a_delegates_call_counts_although_the_call_that_handed_over_is_not_recorded() -> None:
+    actual = delegated()
+    actual.turns[0].runs[0].steps.pop()
+    actual.turns[0].dispatches[0].unknown = ["call"]
+    assert score(actual, wants(["lookup"])).status == "passed"
+    found = score(actual, wants(["lookup", "clerk"]))
+    assert found.status == "skipped"
+    assert "the call that handed over to `clerk` is not recorded" in found.reason
+
+
 def test_a_call_of_another_agent_than_the_one_that_is_examined_is_named() -> None:
     found = score(delegated(), wants(["note"]), agents="clerk")
     assert found.details["fix"] == (

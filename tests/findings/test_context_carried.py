@@ -55,6 +55,16 @@ def test_a_prompt_that_names_the_thing_has_to_say_which() -> None:
     assert isinstance(judge(asked(user, "Is a refund due for order 88?")), Clear)
 
 
+def test_what_the_receiver_used_although_its_prompt_lacks_it_is_not_said_of_the_prompt() -> None:
+    cancel = called("cancel", order=5012)
+    prompt = "Cancel the customer's order."
+    found = judge(
+        trip("done", said("Done."), user="Cancel order 5012.", prompt=prompt, child=(cancel,))
+    )
+    assert isinstance(found, Clear)
+    assert "knew what the request names: `5012`, although its prompt lacks some of it" in found.says
+
+
 def test_a_part_of_the_work_needs_a_part_of_the_request() -> None:
     found = judge(asked("Convert 50 EUR to NOK and buy 3 chairs.", "What is the rate of NOK?"))
     assert isinstance(found, NotRecorded)

@@ -11,7 +11,7 @@ import pytest
 
 import baton
 from baton.model import integrity_problems
-from baton.testing import build
+from baton.testing import build, verdict
 
 PROGRAM = """
 import baton
@@ -116,6 +116,19 @@ def test_an_agent_that_raises_has_failed_and_so_has_what_set_it_to_work() -> Non
     assert [run.status for run in recorded.turn.runs] == ["failed", "failed"]
     assert (recorded.turn.dispatches[0].status, recorded.turn.status) == ("failed", "failed")
     assert recorded.turn.dispatches[0].error == "RuntimeError: no power"
+
+
+def test_a_tool_that_no_recorded_agent_called_is_missing_and_one_of_a_delegate_is_not(
+    tmp_path: Path,
+) -> None:
+    (result,) = played(tmp_path, USED, "tool_calls").results
+    trace = result.trace
+    assert trace is not None
+
+    def calls(*tools: str) -> str:
+        return verdict("tool_calls", trace, build.case(tool_calls=list(tools))).status
+
+    assert (calls("inspect"), calls("inspect", "repair")) == ("passed", "failed")
 
 
 def test_what_does_not_record_is_unknown_and_nothing_is_recorded_outside_a_turn() -> None:

@@ -23,7 +23,7 @@ from baton.model import (
     known,
 )
 from baton.providers.answer_turns import stated_turn
-from baton.testing import build
+from baton.testing import build, verdict
 
 Run = Callable[..., Any]
 
@@ -88,6 +88,14 @@ def test_what_is_left_out_is_unknown_and_what_is_none_was_not_there() -> None:
     trace = traced(["a", "b"], hand_off("a", "b", prompt=None, result=None))
     assert known(trace, only(trace), "prompt")
     assert known(trace, only(trace), "result")
+
+
+def test_a_list_of_calls_has_all_calls_and_none_of_them_handed_over() -> None:
+    case = build.case(tool_calls=["pay"])
+    trace = traced(["a", "b"], hand_off("a", "b"))
+    assert verdict("tool_calls", trace, case).status == "skipped"
+    trace = traced(["a", "b"], hand_off("a", "b"), tool_calls=[{"name": "look"}])
+    assert verdict("tool_calls", trace, case).status == "failed"
 
 
 def test_a_hand_off_back_goes_to_the_next_visit_and_not_to_the_first() -> None:

@@ -6,7 +6,7 @@ import io
 
 from tests.cli.labelled import hand_off
 
-from baton.model import Content, Said, ToolCall, Trace
+from baton.model import Content, Said, ToolCall, Trace, Usage
 from baton.reports.trace import print_dispatch_page, print_trace
 
 
@@ -74,3 +74,11 @@ def test_answers_of_stand_ins_are_marked() -> None:
     assert "grep(a=1)  answered by a stand-in (fixture)" in drawn
     assert "answered by a stand-in (replay)" in drawn
     assert "answered by stand-ins, but not in the record: check" in drawn
+
+
+def test_tokens_that_no_request_states_are_not_shown_as_zero() -> None:
+    trace = hand_off(1, "correct")
+    trace.usage = trace.turns[0].runs[0].usage = Usage(requests=1, complete=False)
+    out = io.StringIO()
+    print_trace(trace, out)
+    assert " 0 tokens" not in out.getvalue()

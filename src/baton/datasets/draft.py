@@ -107,7 +107,7 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 # may differ in the next run, and a single digit occurs in any text. Stable: what the user stated is
 # the same in each run of the case. What a tool returned is assumed to be stable too, except for
 # what usually changes each time: times and dates (`2026-03-01T09:00`, `14:30`, `12.05.2026`,
-# `12 June`), UUIDs and hashes, and numbers of ten and more digits (`1767225600`).
+# `12 June 2026`), UUIDs and hashes, and numbers of ten and more digits (`1767225600`).
 _MOST = 5
 _LONGEST = 60
 _WORD = re.compile(r"[^\W_]")
@@ -118,7 +118,7 @@ _MADE_ANEW = re.compile(
 )
 
 
-# Months in English, German, French, Spanish and Italian, for a day beside them.
+# Months in English, German, French, Spanish and Italian, for a day or a year beside them.
 _MONTH = (
     r"(?:jan(?:uary|uar|vier)?|enero|gennaio|feb(?:ruary|ruar|rero|braio)?|février|mar(?:ch|s|zo)?"
     r"|märz|apr(?:ile?)?|avril|abril|ma[iy]|mayo|maggio|june?|juni|juin|junio|giugno|july?|juli"
@@ -126,8 +126,10 @@ _MONTH = (
     r"|o[ck]t(?:ober|obre|ubre)?|ottobre|nov(?:ember|embre|iembre)?|de[cz](?:ember)?|décembre"
     r"|di?ciembre|dicembre)\b"
 )
+_YEAR = r"(?:19|20)\d\d\b"
 _DAY = re.compile(
-    rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH}|\b{_MONTH}\.? \d{{1,2}}\b",
+    rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH}(?:(?:\.|,| de)? {_YEAR})?"
+    rf"|\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR})?|\b{_MONTH}\.? {_YEAR}",
     re.IGNORECASE,
 )
 

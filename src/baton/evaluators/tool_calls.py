@@ -333,6 +333,13 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         also = {call.agent for call in wanted if call.agent is not None}
         scope = self._scope(trace, pair, context, self.agents, also)
         compared = self._compared(trace, pair, wanted, scope, context)
+        if (
+            not isinstance(compared, Unknown)
+            and not passes(compared.score, 1)
+            and self.agents is None
+            and len(scope.runs) < len(pair.turn.runs)
+        ):
+            compared = self._with_delegates(trace, pair, context, wanted, scope, compared)
         if not isinstance(compared, Unknown) and compared.missing:
             # An agent behind a tool may have made the missing call.
             perhaps = possible_agents(trace, pair.turn)
@@ -344,10 +351,19 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
                         f"the call that handed over to `{dispatch.to_agent}` is not recorded; "
                         "record the answers of the models as well"
                     )
-        if self.agents is not None or len(scope.runs) == len(pair.turn.runs):
-            return compared
-        if isinstance(compared, Unknown) or passes(compared.score, 1):
-            return compared
+        return compared
+
+    def _with_delegates(
+        self,
+        trace: Trace,
+        pair: Pair,
+        context: EvalContext,
+        wanted: Sequence[ExpectedToolCall],
+        scope: Scope,
+        compared: TurnCalls,
+    ) -> TurnCalls | Unknown:
+        """Compare once more, with the calls of delegates for what is missing."""
+        also = {call.agent for call in wanted if call.agent is not None}
         missing = {wanted[place].name for place in compared.missing}
         below = self._scope(trace, pair, context, "all", also)
         below = self._with_expected(trace, scope, below, wanted, missing)

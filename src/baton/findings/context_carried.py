@@ -185,7 +185,7 @@ def _of_text(sent: Sent) -> Answer:
         return NotRecorded(
             says=f"can't tell whether `{each.new}` is another name or a part of `{each.old}`"
         )
-    return _nothing_lost(found)
+    return _nothing_lost(sent, found)
 
 
 def _in_other_script(sent: Sent, found: _Found) -> Answer:
@@ -246,7 +246,7 @@ def _asked_back(sent: Sent, secret: Set[str]) -> list[tuple[Fact, str]]:
     return list(wanted.values())
 
 
-def _nothing_lost(found: _Found) -> Answer:
+def _nothing_lost(sent: Sent, found: _Found) -> Answer:
     if found.doubtful:
         names = ", ".join(f"`{fact.text}`" for fact in found.doubtful[:5])
         return NotRecorded(says=f"can't tell whether the receiver needs {names} of the request")
@@ -254,7 +254,11 @@ def _nothing_lost(found: _Found) -> Answer:
         return NotRecorded(says="the request has no number, name or limit that concerns the prompt")
     names = ", ".join(f"`{fact.text}`" for fact in found.asked_for[:5])
     more = f" and {len(found.asked_for) - 5} more" if len(found.asked_for) > 5 else ""
-    return Clear(says=f"the prompt carries what the request names: {names}{more}")
+    if all(sent.in_prompt.holds(fact) for fact in found.asked_for):
+        return Clear(says=f"the prompt carries what the request names: {names}{more}")
+    # It had them from a shared history or a store: it used `5012`, which its prompt lacks.
+    says = f"`{sent.dispatch.to_agent}` knew what the request names: {names}{more}"
+    return Clear(says=f"{says}, although its prompt lacks some of it")
 
 
 def _replaced(sent: Sent) -> list[Replaced]:

@@ -165,7 +165,13 @@ def _hint(key: str, free: list[str]) -> str:
 
 
 def _or_other(fault: Fault, value: Any, info: inspect.UnionType, path: Path) -> Fault:
-    """Mention that a mapping or a list is allowed in place of a word: `tools: Read` as `[Read]`."""
+    """Mention what is allowed in place of a word: a boolean, a mapping or a list.
+
+    For example, `tools: Read` is `[Read]`, and `instrument: yes` is neither `auto` nor `true`.
+    """
+    if any(isinstance(option, inspect.BoolType) for option in info.types):
+        message = fault.message.replace(" is none of ", " is none of true, false, ", 1)
+        fault = Fault(fault.path, message)
     if fault.path == path and "is none of" in fault.message and (meant := _in_a_list(value, info)):
         return Fault(path, fault.message + meant)
     structs = [option for option in info.types if isinstance(option, inspect.StructType)]

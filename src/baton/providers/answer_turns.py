@@ -319,6 +319,8 @@ def turn_of(said: StatedTurn, id_: str) -> Stated:
         if not calls_told:
             run.unknown.append("steps.tool_call")
         run.unknown += ["started", "ended"]
+    for made in turn.dispatches if calls_told else ():
+        made.unknown.remove("call")  # these are all calls, and none of them hands over
     if len(turn.runs) == 1:
         turn.runs[0].usage = _usage(said)
     for run in turn.runs:

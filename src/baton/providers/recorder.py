@@ -221,7 +221,7 @@ def record_agent(
             to_agent=name,
             prompt=run.input,
             started=run.started,
-            unknown=["call", "description", "group", "result", *_TOOLS],
+            unknown=["description", "group", "result", *_TOOLS],
         )
         turn.turn.dispatches.append(dispatch)
     turn.turn.runs.append(run)
@@ -281,7 +281,8 @@ def record_dispatch(
         tools_source="request" if tools is not None else None,
         depth=above + (kind == "delegate" and sender is not None),
         started=time.time(),
-        unknown=["call", "description", "group"],
+        # A program hands over, and no call of a tool: `call` is known, and `None`.
+        unknown=["description", "group"],
     )
     if tools is None:
         dispatch.unknown += _TOOLS

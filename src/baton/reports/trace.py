@@ -83,7 +83,7 @@ def _headline(trace: Trace) -> Text:
     about = [trace.source.format]
     about += [f"case {one_line(trace.case)}"] if trace.case and trace.case != trace.id else []
     about += [one_line(trace.source.location, 200)] if trace.source.location else []
-    about += [tokens_line(trace.usage)] if trace.usage else []
+    about += [tokens] if (tokens := tokens_line(trace.usage)) else []
     return line.append("  " + "  ".join(about), "dim")
 
 
@@ -138,7 +138,7 @@ def _run_line(run: AgentRun) -> Text:
     if run.node and run.node != run.agent:
         line.append(f" as {one_line(run.node)}")
     about = [f"in {one_line(' > '.join(run.inside))}"] if run.inside else []
-    about += [tokens_line(run.usage)] if run.usage else []
+    about += [tokens] if (tokens := tokens_line(run.usage)) else []
     line.append("".join(f"  {part}" for part in about), "dim")
     line.append(_seconds(run.started, run.ended), "dim").append_text(_status(run.status))
     if run.error:
@@ -215,11 +215,15 @@ def dollars(cost: float) -> str:
     return f"${cost:.4f}" if cost >= 0.001 or not cost else f"${cost:.6f}"
 
 
-def tokens_line(usage: Usage) -> str:
-    """Return the numbers of tokens read and written, and their cost, if known."""
+def tokens_line(usage: Usage | None) -> str | None:
+    """Return the numbers of tokens read and written, and their cost; ``None`` if not recorded."""
+    if usage is None:
+        return None
     read = sum(
         n or 0 for n in (usage.input_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
     )
+    if not usage.complete and not read and not usage.output_tokens and not usage.cost_usd:
+        return None  # no request states its tokens, as of a scripted model
     text = f"{read:,} + {usage.output_tokens or 0:,} tokens"
     if usage.cost_usd is not None:
         text += f", {dollars(usage.cost_usd)}"
@@ -240,7 +244,7 @@ def gaps(trace: Trace) -> Iterator[str]:
     if names:
         yield f"not recorded: {', '.join(sorted(names))}"
     for dropped in trace.dropped:
-        example = f", such as {one_line(dropped.example, 60)}" if dropped.example else ""
+        example = f", such as {one_line(dropped.example, 300)}" if dropped.example else ""
         yield f"dropped: {one_line(dropped.what)} ({counted(dropped.count, 'time')}{example})"
     if unplaced := trace.attributes.get(UNPLACED):
         listed = ", ".join(map(str, unplaced)) if isinstance(unplaced, list) else str(unplaced)

@@ -14,6 +14,7 @@ from baton.model import (
     AgentCounts,
     AgentsSeen,
     CaseResult,
+    Dropped,
     EfficiencySums,
     Evaluation,
     EvaluatorCounts,
@@ -59,6 +60,7 @@ class Tally:
         self.agents = AgentsSeen()
         self._why: dict[str, str] = {}
         self._failed_at: Counter[FailedAt] = Counter()
+        self._dropped: dict[str, Dropped] = {}
         self.contents: list[str] = []
 
     def add(self, result: CaseResult) -> None:
@@ -70,6 +72,7 @@ class Tally:
         self.by_agent.add(result.by_agent, result.case_id, result.repeat)
         if result.trace is not None:
             self.agents.add(result.trace.agents)
+            self.lose(result.trace.dropped)
         if result.efficiency is not None:
             self.agents.add_models(result.efficiency.models)
         self._fail(result.failed_at())
@@ -99,6 +102,23 @@ class Tally:
             self.evaluators[score.evaluator].add(score.status)
         for name, reason in reasons.items():
             self._why.setdefault(name, reason)
+
+    def lose(self, dropped: Iterable[Dropped]) -> None:
+        """Count what the reader of a trace could not place."""
+        for each in dropped:
+            known = self._dropped.setdefault(each.what, Dropped(what=each.what, count=0))
+            known.count += each.count
+            known.example = known.example or each.example
+
+    def lost(self) -> list[str]:
+        """Say what was not read, as verdicts know nothing of it: a file that is truncated."""
+        notices = []
+        for each in list(self._dropped.values())[:_KINDS]:
+            such_as = f", such as {each.example[:_PLACE]}" if each.example else ""
+            count = f"{counted(each.count, 'time')}{such_as}"
+            notices.append(f"not read, so not scored: {each.what} ({count})")
+        more = len(self._dropped) - len(notices)
+        return [*notices, f"{more} more kinds of content were not read"] if more else notices
 
     def lacks_reason(self, row: IndexRow) -> bool:
         """Tell whether a row has a score without a value or a known reason of its evaluator."""
@@ -198,6 +218,10 @@ class Tally:
 _LOW = 0.7
 """The pass rate from which no hint is needed."""
 _PLACES = 1000
+_PLACE = 300
+"""The most characters of an example: most are the path of a file and a line."""
+_KINDS = 5
+"""The most kinds of content for which a report says that they were not read."""
 _FEW = 3
 """With fewer cases, a single failure gets no hint: the report shows nothing else to look at."""
 
@@ -278,9 +302,11 @@ class FolderResults:
         """Write and count a result from another process; its case has no earlier one."""
         self._tally.add_row(self._writer.write_encoded(result), reasons)
 
-    def see(self, agents: Mapping[str, AgentCard]) -> None:
-        """Add the agents of a trace that another process read."""
-        self._tally.agents.add(agents)
+    def see(self, agents: Iterable[Mapping[str, AgentCard]], dropped: Iterable[Dropped]) -> None:
+        """Add the agents of traces that another process read, and what it could not read."""
+        for each in agents:
+            self._tally.agents.add(each)
+        self._tally.lose(dropped)
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
         """Add notes for the report; with ``stopped``, cases that were not run are no problem."""
@@ -299,7 +325,7 @@ class FolderResults:
             by_agent=self._tally.by_agent.sums(),
             gate=decision.results,
             provenance=provenance,
-            notices=[*self._notices, *self._tally.look_first()],
+            notices=[*self._notices, *self._tally.lost(), *self._tally.look_first()],
         )
 
 
@@ -343,7 +369,7 @@ class MemoryResults:
             results=results,
             evaluators=list(tally.evaluators.values()),
             problems=tally.problems(decision),
-            notices=[*notices, *self._notices, *tally.look_first()],
+            notices=[*notices, *self._notices, *tally.lost(), *tally.look_first()],
             routing=tally.routing.cells(),
             efficiency=tally.efficiency,
             by_agent=tally.by_agent.sums(),

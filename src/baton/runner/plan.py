@@ -345,6 +345,16 @@ def with_threshold(name: str) -> tuple[str, float | None]:
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:e-?[0-9]+)?")
 
 
+def _check_has_threshold(word: str, name: str, folder: Path, rubrics: Sequence[Entry]) -> None:
+    """Refuse `agent_chain:0.9`, as what passes there is decided by another option."""
+    entry, asked = requested_evaluator(name, folder, rubrics)
+    renamed = entry.asked_as(asked).renamed({"threshold": 0})
+    known = [field.encode_name for field in msgspec.structs.fields(entry.target.options_type)]
+    if not renamed.keys() & set(known):
+        options = ", ".join(f"`{each}`" for each in known)
+        raise InputError(f"`{word}`: it has no threshold; in a config it takes {options}")
+
+
 def _plan_one(
     spec: AnyEvaluator,
     folder: Path,
@@ -354,6 +364,8 @@ def _plan_one(
     if isinstance(spec, str):
         name, threshold = with_threshold(spec)
         config = {} if threshold is None else {"threshold": threshold}
+        if config:
+            _check_has_threshold(spec, name, folder, rubrics)
         spec = EvaluatorSpec(type=name, config=config)
     elif isinstance(spec, Mapping):
         spec = checked(dict(spec), EvaluatorSpec)

@@ -261,8 +261,8 @@ class _Drawn:
             made["inside"] = " > ".join(run.inside)
         if run.model:
             made["model"] = run.model
-        if run.usage:
-            made["tokens"] = tokens_line(run.usage)
+        if tokens := tokens_line(run.usage):
+            made["tokens"] = tokens
         if run.started is not None:
             self.dated(made, run.started)
             if run.ended is not None:
@@ -524,8 +524,7 @@ def _agents(trace: Trace) -> list[Plain]:
 
 
 def _spent(runs: list[AgentRun]) -> str | None:
-    usage = sum_usage([run.usage for run in runs])
-    return tokens_line(usage) if usage is not None else None
+    return tokens_line(sum_usage([run.usage for run in runs]))
 
 
 def _edges(trace: Trace) -> list[Plain]:
