@@ -10,7 +10,7 @@ import msgspec
 from tests.readers.otlp.spans import Link, read_spans
 from tests.readers.otlp.truth import CAPTURES
 
-from baton.model import Said
+from baton.model import Content, Said
 from baton.readers import load_traces
 
 from .spans import (
@@ -308,6 +308,35 @@ def test_an_edge_of_a_graph_of_functions_is_stated_by_its_step_and_its_triggers(
     ]
 
 
+def test_an_agent_that_a_node_goes_to_is_stated_and_the_answer_is_the_last_message_of_the_graph() -> (
+    None
+):
+    """A function asks a model, and returns `Command(goto="math")`: no call, and no message."""
+
+    def node(name: str, step: int, said: str) -> Piece:
+        place = {"langgraph_step": step, "langgraph_triggers": [f"branch:to:{name}"]}
+        at = place | {"langgraph_checkpoint_ns": f"{name}:{step}"}
+        ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at)} | {
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": said,
+        }
+        return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask))
+
+    state = {"messages": [{"type": "human", "data": {"content": "What is 20 plus 22?"}}]}
+    state["messages"].append({"type": "ai", "data": {"content": "It is 42.", "name": "math"}})
+    nodes = [
+        node("boss", 1, '{"next": "math"}'),
+        node("math", 2, "It is 42."),
+        node("boss", 3, '{"next": "FINISH"}'),
+    ]
+    turn = read(_chain("LangGraph", {}, *nodes, **{"output.value": json.dumps(state)}))
+    assert [(d.from_agent, d.to_agent, d.basis) for d in turn.dispatches] == [
+        ("boss", "math", "stated"),
+        ("math", "boss", "stated"),
+    ]
+    assert turn.output == Content(text="It is 42.")
+
+
 def test_an_edge_that_waits_for_a_node_which_has_not_run_again_is_not_taken() -> None:
     def node(name: str, step: int) -> Piece:
         triggers = ["branch:to:writer", "join:a+b:writer"] if name == "writer" else []
@@ -321,6 +350,9 @@ def test_an_edge_that_waits_for_a_node_which_has_not_run_again_is_not_taken() ->
     assert {d.basis for d in turn.dispatches if d.id in last.started_by} == {"order"}
 
 
-def _chain(name: str, metadata: dict[str, Any], *inside: Piece) -> Piece:
-    values = {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)}
-    return using(piece(name, *inside, **values), "openinference.instrumentation.langchain")
+LANGCHAIN = "openinference.instrumentation.langchain"
+
+
+def _chain(name: str, metadata: dict[str, Any], *inside: Piece, **more: str) -> Piece:
+    values = {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata), **more}
+    return using(piece(name, *inside, **values), LANGCHAIN)

@@ -431,14 +431,17 @@ def _answer_of(
 ) -> Content | None:
     """Return the last answer, or of agents that ran in parallel the one that their program gives.
 
-    A graph in LangGraph can end with several nodes. Its answer is the last message of its state,
-    whichever node ended last.
+    A graph in LangGraph can end with several nodes, or with one that only decides what comes next
+    (`{"next": "FINISH"}`). Its answer is the last message of its state, whichever node ended last.
     """
     last = max(answered, key=lambda run: run.ended)
     beside = [run for run in answered if run is not last and run.ended > last.started]
-    for _, says in frames if beside else ():
-        given = last_of(says.spoken_messages(), "assistant")
-        for run in beside:
+    for _, says in frames:
+        others = [run for run in answered if run is not last] if says.graph is not None else beside
+        given = last_of(says.spoken_messages(), "assistant") if others else None
+        if given is not None and given == last.run.output:
+            return given
+        for run in others:
             if given is not None and given == run.run.output:
                 return run.run.output
     return last.run.output

@@ -454,6 +454,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         return []
     for graph in graphs.values():
         _settle(graph, _loop_key(graph) in loops)
+    _order(graphs)
     for node in nodes:
         says = node.says
         if says.graph is None:
@@ -546,6 +547,29 @@ def _settle(graph: _Graph, loop: bool) -> None:
     for key, node in graph.nodes.items():
         if key in graph.asking and node.says.graph is not None:
             node.says = as_agent(node.says, node.says.graph.path[-1])
+
+
+def _order(graphs: Mapping[int, _Graph]) -> None:
+    """Name the agent that each agent of a graph ran after, if the graph states it.
+
+    Example: the function `supervisor` asks a model and returns `Command(goto="math")`. The node
+    `math`, which runs an agent, was then started by an edge from the previous step.
+    """
+    inside: dict[int, list[Node]] = {}
+    for graph in graphs.values():
+        inside.setdefault(id(graph.span.parent), []).append(graph.span)
+    for graph in graphs.values():
+        if type(graph.span.says) is not WorkflowSpan:
+            continue
+        agents: dict[int, AgentSpan] = {}
+        for key, node in graph.nodes.items():
+            # A node is an agent, or runs the graph of one.
+            own = [node] if type(node.says) is AgentSpan else inside.get(key, [])
+            if len(own) == 1 and type(own[0].says) is AgentSpan:
+                agents[key] = own[0].says
+        for key, senders in _before(graph).items():
+            if key in agents and len(senders) == 1 and id(senders[0]) in agents:
+                agents[key].after = agents[id(senders[0])].name
 
 
 def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
