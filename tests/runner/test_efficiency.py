@@ -61,7 +61,7 @@ def test_costs_are_summed_and_shown_in_total_and_for_each_case() -> None:
     for cost in (0.02, None, 0.00005):
         sums.add(Efficiency(tokens=3, cost_usd=cost))
     assert sums.known()["cost_usd"].sum == pytest.approx(0.02005)
-    assert "cost $0.0200 ($0.0100) of 2 of 3 cases" in efficiency_line(sums)
+    assert "cost $0.0200 ($0.0100) in 2 of 3 cases" in efficiency_line(sums)
     assert case_line(Efficiency(tokens=3, cost_usd=0.00005)) == "3 tokens · $0.000050"
     sums.add(Efficiency(cost_usd=0.02), -1)
     assert sums.known()["cost_usd"].sum == 0.00005

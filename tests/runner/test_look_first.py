@@ -29,8 +29,8 @@ def evaluation(good: int, bad: int) -> package.Evaluation:
 
 
 LOOK = (
-    "2 of 5 cases passed; look first at `dispatch_scope`, which failed 3 times, 3 of them at "
-    "`lab`, 3 in dispatches `desk` → `lab`. If these agents are right, this"
+    "2 of 5 cases passed; look first at `dispatch_scope`, which failed 3 times, all of them at "
+    "`lab`, all in dispatches `desk` → `lab`. If these agents are right, this"
 )
 
 

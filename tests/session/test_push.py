@@ -81,6 +81,20 @@ def test_nothing_to_pack_is_an_error(tmp_path: Path, name: str, message: str) ->
         list(pack([tmp_path / name]))
 
 
+def test_what_holds_no_trace_is_not_sent(baton: Baton, tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "text.txt").write_text("hello")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "cases.yaml").write_text("cases:\n- {id: a, input: hi}\n")
+    paths = [tmp_path / name for name in ("empty.json", "text.txt", "folder")]
+    done = baton("push", *paths, "--server", "http://127.0.0.1:9")
+    assert done.code == 2
+    assert "empty.json: is empty" in done.err
+    assert "text.txt: contains no trace" in done.err
+    assert f"no trace in {tmp_path / 'folder'}" in done.err
+    assert "cannot connect" not in done.err
+
+
 def test_pushing_nothing_is_an_error(baton: Baton) -> None:
     done = baton("push", "--server", "http://127.0.0.1:9")
     assert done.code == 2

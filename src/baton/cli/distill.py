@@ -29,7 +29,7 @@ def distill_command(
     json: Flag = False,
     out: Path | None = None,
 ) -> int:
-    """Train a small classifier on a judge's verdicts, to answer the clear cases before it.
+    """Train a small classifier on a judge's verdicts, which then answers the clear cases.
 
     Needs at least 500 verdicts. It is tested on conversations that it was not trained on, and if
     there are several frameworks, on those as well. It is used only after the rubric's option

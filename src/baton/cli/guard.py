@@ -72,7 +72,7 @@ def check_recordings(
 def try_cases(
     policy: Path, cases: Path, /, *, functions: str | None = None, json: Flag = False
 ) -> int:
-    """Decide the cases of a file with a policy, and show the differences.
+    """Apply a policy to the cases of a file, and show where it decides otherwise.
 
     Exit codes: 0 as expected, 1 otherwise, 2 bad input.
 

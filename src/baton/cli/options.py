@@ -80,7 +80,7 @@ class JudgeOptions:
     max_cost
         The maximum cost of judging, in USD; verdicts requested after that are errors.
     max_judge_calls
-        The most requests to judges.
+        The maximum number of requests to judges.
     """
 
     judge: Annotated[str | None, FIRST] = None
@@ -215,7 +215,7 @@ class Proposing(JudgeOptions):
     max_cost
         The most that agents, judges and proposals may cost together, in USD; it ends the search.
     max_judge_calls
-        The most requests to judges.
+        The maximum number of requests to judges.
     """
 
     judge: Annotated[str | None, FIRST] = None

@@ -65,11 +65,11 @@ def pull_command(
     retry_delay
         Seconds before the second attempt; doubled for each further one.
     max_answer_mib
-        The most MiB of one answer, decompressed.
+        The maximum size of one answer in MiB, decompressed.
     max_seconds
         The maximum seconds for one whole answer, even if the store keeps sending.
     max_pages
-        The most pages of one listing.
+        The maximum number of pages of one listing.
     """
     from baton.session.pull import pull_traces
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from baton.formats.storage_addresses import is_address
 from baton.model import InputError, counted
+from baton.session.push import check_readable
 from baton.session.server_client import connect, server_address
 from baton.store import read_evaluation, upload
 
@@ -24,7 +25,8 @@ def push_command(
     Parameters
     ----------
     files
-        What `baton show` reads: files, folders, evaluation folders. With --out only the latter.
+        Whatever `baton show` reads: files, folders, evaluation folders. With --out, only evaluation
+        folders.
     server
         The address of the server; `BATON_SERVER`, or http://localhost:4318, by default. The key is
         taken from `BATON_API_KEY`.
@@ -40,6 +42,7 @@ def push_command(
         if server is not None or project is not None:
             raise InputError("--out copies to an address: it takes no --server and no --project")
         return _copied(files, out)
+    check_readable(files)
     client = connect(server_address(server), project=project)
     for file in files:
         sent = client.push(file)

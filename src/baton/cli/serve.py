@@ -58,8 +58,8 @@ def serve(
     Parameters
     ----------
     files
-        A file with settings (`server.yaml`), most of which is followed without a restart; and what
-        pages may talk to and evaluate: folders of ADK agents, and configs with `providers:`.
+        A file with settings (`server.yaml`), most of which apply without a restart; and what pages
+        may talk to and evaluate: folders of ADK agents, and configs with `providers:`.
     host
         The address to listen on. Any address but loopback needs API keys.
     port

@@ -339,7 +339,7 @@ TABLE = {
     ),
     "distill": Verb(
         "learn",
-        "Train a small classifier on a judge's verdicts, to answer the clear cases before it.",
+        "Train a small classifier on a judge's verdicts, which then answers the clear cases.",
         (
             Example("baton distill scope_fidelity", "on all evaluations below .baton/evaluations"),
             Example("baton distill scope_fidelity --json", "the figures for a program"),

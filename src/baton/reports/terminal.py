@@ -123,7 +123,7 @@ def counter_texts(sums: EfficiencySums) -> list[tuple[str, str]]:
             least = "≥ " if total.at_least else ""
             text = f"{least}{total.sum:,} ({f'{mean:,.0f}' if mean >= 100 else f'{mean:.3g}'})"
         if total.results != sums.results:
-            text += f" of {total.results} of {sums.results} cases"
+            text += f" in {total.results} of {sums.results} cases"
         texts.append((name, text))
     return texts
 

@@ -166,10 +166,12 @@ class Tally:
         times = "once" if count == 1 else f"{count} times"
         where = f"`{evaluator}`, which failed {times}"
         for agent, share in _most(there, lambda at: at.agent)[:1]:
-            where += f", at `{agent}`" if count == 1 else f", {share} of them at `{agent}`"
+            of_them = "all of them" if share == count else f"{share} of them"
+            where += f", at `{agent}`" if count == 1 else f", {of_them} at `{agent}`"
         pairs = _most(there, lambda at: at.sender and f"`{at.sender}` → `{at.agent}`")
         for pair, share in pairs[:1]:
-            where += f", {share} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
+            those = "all" if share == count else share
+            where += f", {those} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
         advice = (
             f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If these "
             "agents are right, this evaluator, or what the cases expect, does not fit them"

@@ -68,6 +68,31 @@ def pack(paths: Iterable[PathLike], note: Note = log_note) -> Iterator[Package]:
         yield Package(path.resolve().name, len(members), _archive(content))
 
 
+# Larger files are only read by the server: reading spans takes a second for each 20 MB.
+_READ_FIRST = 64 * 1024 * 1024
+
+
+def check_readable(paths: Iterable[PathLike]) -> None:
+    """Check that each path holds a trace, before anything is sent.
+
+    A server accepts what it cannot read, in case a later version can, and only lists it.
+
+    Raises:
+        InputError: lists every path that is empty, or that holds no trace.
+    """
+    problems: list[Problem] = []
+    for path in map(Path, paths):
+        files = files_below(path, []) if path.is_dir() else [path]
+        if is_evaluation(path) or sum(f.stat().st_size for f in files if f.is_file()) > _READ_FIRST:
+            continue
+        broken: list[InputError] = []
+        if next(iter_traces(path, on_problem=broken.append), None) is None:
+            why = [problem for error in broken for problem in error.problems]
+            problems += why or [Problem(message=f"no trace in {path}")]
+    if problems:
+        raise InputError(problems)
+
+
 def _archive(members: Mapping[Path, bytes]) -> bytes:
     packed = io.BytesIO()
     with (

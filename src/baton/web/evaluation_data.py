@@ -291,8 +291,8 @@ def _spent(name: str, text: str) -> tuple[str, str, str]:
     match = _SPENT.match(text)
     if match is None:
         return _SPENT_WORDS.get(name, name), text, ""
-    rest = re.sub(r" of (.*) cases", r" (\1)", match[3])
-    mean = f"{match[2]} a case{rest}" if match[2] else ""
+    rest = re.sub(r" in (.*) cases", r" (\1)", match[3])
+    mean = f"{match[2]} per case{rest}" if match[2] else ""
     return _SPENT_WORDS.get(name, name), match[1], mean
 
 

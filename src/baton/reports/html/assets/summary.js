@@ -132,7 +132,7 @@ function spentCard(spent) {
       "div",
       { class: "tile" },
       el("dt", {}, words[name] || name),
-      el("dd", {}, el("b", {}, sum), mean && el("span", {}, mean + " a case" + rest.replace(/ of (.*) cases/, " ($1)"))),
+      el("dd", {}, el("b", {}, sum), mean && el("span", {}, mean + " per case" + rest.replace(/ in (.*) cases/, " ($1)"))),
     );
   });
   return card("Usage", "spent", el("dl", {}, tiles));
