@@ -13,20 +13,31 @@ _AGENT_CLASSES = frozenset(
     {"Agent", "BaseAgent", "LlmAgent", "LangGraphAgent", "LoopAgent", "ParallelAgent"}
     | {"RemoteA2aAgent", "SequentialAgent"}
 )
+LLM_AGENTS = ("Agent", "LlmAgent")
+"""ADK's classes for agents that have a model."""
 # ADK's tools that are named like the variable; anything else that is imported may be a set of tools
 # with any names.
-_ADK_TOOLS = frozenset(
+ADK_TOOLS = frozenset(
     {"exit_loop", "get_user_choice", "load_artifacts", "load_memory", "load_web_page"}
     | {"preload_memory", "transfer_to_agent", "google_maps_grounding", *MODEL_TOOLS}
 )
 # Calls that create agents or nodes with unknown names: graphs of functions, remote agents with
 # sub-agents, copies with another name, configs.
-_OPAQUE = frozenset(
+OPAQUE = frozenset(
     {"Workflow", "RemoteA2aAgent", "LangGraphAgent", "clone", "model_copy", "from_config"}
 )
 # The most names in one list expression; hostile code may have a chain of thousands.
 _MOST_NAMES = 50
 _OF_FUNCTIONS = ("FunctionTool", "LongRunningFunctionTool")
+
+
+class Instruction(NamedTuple):
+    """The instruction of an agent, and its place."""
+
+    agent: str | None
+    text: str
+    file: str
+    line: int
 
 
 class Child(NamedTuple):
@@ -89,7 +100,7 @@ def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
         return []
     names = _Names(
         classes=_agent_classes(trees.values()),
-        functions={file: _functions(tree) for file, tree in trees.items()},
+        functions={file: module_functions(tree) for file, tree in trees.items()},
         values={file: _values(tree) for file, tree in trees.items()},
     )
     agents = []
@@ -109,7 +120,7 @@ def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
 def makes_unread_agents(trees: Iterable[ast.Module]) -> bool:
     """Tell whether code creates agents with unknown names."""
     return any(
-        isinstance(node, ast.Call) and called(node) in _OPAQUE
+        isinstance(node, ast.Call) and called(node) in OPAQUE
         for tree in trees
         for node in ast.walk(tree)
     )
@@ -145,8 +156,11 @@ def _agent_classes(trees: Iterable[ast.Module]) -> frozenset[str]:
     return frozenset(classes)
 
 
-def _functions(tree: ast.Module) -> set[str]:
-    # A decorator may turn a function into something else, such as a tool or an agent.
+def module_functions(tree: ast.Module) -> set[str]:
+    """Return the functions of a module that have no decorator.
+
+    One may turn a function into something else, such as a tool or an agent.
+    """
     return {
         node.name
         for node in tree.body
@@ -281,7 +295,7 @@ def _tool(node: ast.expr, file: str, names: _Names) -> str | None:
             return name
         case ast.Name(id=name) if (value := names.value(file, name)) is not None:
             return _tool(value, file, names) if isinstance(value, ast.Call) else None
-        case ast.Name(id=name) | ast.Attribute(attr=name) if name in _ADK_TOOLS:
+        case ast.Name(id=name) | ast.Attribute(attr=name) if name in ADK_TOOLS:
             return name
         case ast.Call() if called(node) in MODEL_TOOLS:
             return called(node)

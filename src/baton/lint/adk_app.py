@@ -7,22 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .adk_agents import CodeAgent, called, makes_unread_agents, read_agents
+from .adk_agents import (
+    LLM_AGENTS,
+    CodeAgent,
+    Instruction,
+    called,
+    makes_unread_agents,
+    module_functions,
+    read_agents,
+)
+from .adk_yaml import ROOT_FILE, read_yaml_app
 
-_AGENT_FILES = ("agent.py", "root_agent.yaml")
-_LLM_AGENTS = ("Agent", "LlmAgent")
+_AGENT_FILES = ("agent.py", ROOT_FILE)
 _BEFORE = ("before_agent_callback", "before_model_callback")
 _PROJECT = (".git", "pyproject.toml", "setup.py", "requirements.txt")
 _HIDDEN = ("__pycache__", "node_modules", "site-packages")
-
-
-class Instruction(NamedTuple):
-    """The instruction of an agent, and its place."""
-
-    agent: str | None
-    text: str
-    file: str
-    line: int
 
 
 class DeclaredName(NamedTuple):
@@ -34,13 +33,13 @@ class DeclaredName(NamedTuple):
 
 
 class App(NamedTuple):
-    """The content of an app's code.
+    """The content of an app's code, or of its YAML files.
 
     ``root`` is the name of the agent that opens a turn, if the code states it. ``mentioned`` are
     all texts and keywords that may be keys of the state; ``state_types`` are the types of the
     literals that the code stores there. ``state_unclear``: more may be stored there than can be
     read. ``agents`` are those that the code creates; with ``unread`` it creates more whose names
-    cannot be read.
+    cannot be read. ``yaml_files`` are the files in YAML that define agents.
     """
 
     folder: Path
@@ -53,6 +52,7 @@ class App(NamedTuple):
     declared: DeclaredName | None
     agents: list[CodeAgent]
     unread: bool
+    yaml_files: frozenset[Path] = frozenset()
 
     @property
     def name(self) -> str:
@@ -88,9 +88,13 @@ def apps_near(file: Path, steps: int = 4) -> list[Path]:
 
 
 def read_app(folder: Path) -> App:
-    """Read the Python files of an app; a file that cannot be parsed may do anything."""
+    """Read the files of an app; a file in Python that cannot be parsed may do anything.
+
+    As in ADK, ``root_agent.yaml`` counts only if there is no ``agent.py``.
+    """
     trees: dict[str, ast.Module] = {}
-    unclear = not (folder / "agent.py").is_file()
+    in_python = (folder / "agent.py").is_file()
+    unclear = not is_app(folder)
     for file in sorted(folder.rglob("*.py")):
         if any(part.startswith(".") or part in _HIDDEN for part in file.parts[len(folder.parts) :]):
             continue
@@ -104,7 +108,7 @@ def read_app(folder: Path) -> App:
         node.name for _, node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     )
     types, writes_unclear = _state_types(node for _, node in nodes)
-    return App(
+    app = App(
         folder=folder,
         root=_root(trees.get(str(folder / "agent.py"))),
         instructions=list(_instructions(nodes, texts)),
@@ -115,6 +119,19 @@ def read_app(folder: Path) -> App:
         declared=next(_declared(nodes), None),
         agents=read_agents(trees),
         unread=unclear or makes_unread_agents(trees.values()),
+    )
+    if in_python or unclear:
+        return app
+    undecorated = frozenset(name for tree in trees.values() for name in module_functions(tree))
+    written = read_yaml_app(folder, undecorated)
+    return app._replace(
+        root=written.root,
+        instructions=[*app.instructions, *written.instructions],
+        mentioned=app.mentioned | written.mentioned,
+        state_unclear=app.state_unclear or written.foreign or written.unread,
+        agents=[*written.agents, *app.agents],
+        unread=app.unread or written.unread,
+        yaml_files=written.files,
     )
 
 
@@ -154,7 +171,7 @@ def _instructions(
     nodes: Iterable[tuple[str, ast.AST]], texts: Mapping[str, str | None]
 ) -> Iterator[Instruction]:
     for file, node in nodes:
-        if not isinstance(node, ast.Call) or called(node) not in _LLM_AGENTS:
+        if not isinstance(node, ast.Call) or called(node) not in LLM_AGENTS:
             continue
         for keyword in node.keywords:
             if keyword.arg in ("instruction", "global_instruction"):
@@ -175,7 +192,7 @@ def _root(tree: ast.Module | None) -> str | None:
     value = made.get("root_agent")
     if isinstance(value, ast.Name):
         value = made.get(value.id)
-    if isinstance(value, ast.Call) and called(value) in _LLM_AGENTS:
+    if isinstance(value, ast.Call) and called(value) in LLM_AGENTS:
         return _name_of(value)
     return None
 

@@ -24,6 +24,7 @@ from baton.formats.storage_addresses import place_of
 from baton.guard.policy import CHECKS, load_policy
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
 from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
+from baton.lint.adk_yaml import ROOT_FILE
 from baton.model import AgentCard, Dataset, InputError, Problem, counted
 from baton.plugins.user_code import missing_module
 from baton.providers.adk_options import AdkHttpOptions, AdkLocalOptions
@@ -94,7 +95,8 @@ def check(
 
 def _app_of(path: Path) -> Path:
     """Return the folder of ADK agents for a file in it, which `adk eval` takes as well."""
-    return path.parent if path.suffix == ".py" and is_app(path.parent) else path
+    is_code = path.suffix == ".py" or path.name == ROOT_FILE
+    return path.parent if is_code and is_app(path.parent) else path
 
 
 def _check_folder(
@@ -107,7 +109,10 @@ def _check_folder(
         on_file(f"{app.folder}: app of ADK, {counted(len(app.agents), 'agent')}")
     count = len(apps)
     links: list[Path] = []
+    of_apps = {file for app in apps for file in app.yaml_files}
     for file in files_below(folder, links):
+        if file in of_apps:
+            continue
         try:
             if file.name == BODIES and is_evaluation(file.parent):
                 evaluation = read_evaluation(file.parent)
