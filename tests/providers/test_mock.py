@@ -50,7 +50,7 @@ def test_the_python_functions_say_so_too() -> None:
         input=Content(text="hi"), agents=["desk"], tool_calls=[ExpectedToolCall(name="f")]
     )
     evaluation = baton.evaluate([Case(id="a", turns=[expected])], {"type": "mock"})
-    assert [NOTICE in notice for notice in evaluation.notices] == [True]
+    assert len([notice for notice in evaluation.notices if NOTICE in notice]) == 1
     assert evaluation.exit_code == 1
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.storage_addresses import is_address
 from baton.model import InputError, Problem
 from baton.readers.load import EMPTY, files_below, iter_traces, outside
 
@@ -73,7 +74,7 @@ _READ_FIRST = 64 * 1024 * 1024
 
 
 def check_readable(paths: Iterable[PathLike]) -> None:
-    """Check that each path holds a trace, before anything is sent.
+    """Check that each path holds a trace, before anything is sent; addresses are read later.
 
     A server accepts what it cannot read, in case a later version can, and only lists it.
 
@@ -81,7 +82,7 @@ def check_readable(paths: Iterable[PathLike]) -> None:
         InputError: lists every path that is empty, or that holds no trace.
     """
     problems: list[Problem] = []
-    for path in map(Path, paths):
+    for path in (Path(each) for each in paths if not is_address(str(each))):
         files = files_below(path, []) if path.is_dir() else [path]
         if is_evaluation(path) or sum(f.stat().st_size for f in files if f.is_file()) > _READ_FIRST:
             continue

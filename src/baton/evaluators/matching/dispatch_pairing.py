@@ -214,7 +214,7 @@ def _handed_back(trace: Trace, until: Turn) -> set[str]:
 # A pair outweighs any agreement of parts in all other pairs, and that agreement outweighs order.
 _PAIR = 10**16
 _PART = 10**8
-# Distances between places are cut off here, so that their sum never outweighs a part.
+# Distances between places are limited here, so that their sum never outweighs a part.
 _FAR = 10**4
 
 Look = Callable[[ExpectedDispatch, Sent], list[Part]]
