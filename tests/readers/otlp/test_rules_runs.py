@@ -313,21 +313,12 @@ def test_an_agent_that_a_node_goes_to_is_stated_and_the_answer_is_the_last_messa
 ):
     """A function asks a model, and returns `Command(goto="math")`: no call, and no message."""
 
-    def node(name: str, step: int, said: str) -> Piece:
-        place = {"langgraph_step": step, "langgraph_triggers": [f"branch:to:{name}"]}
-        at = place | {"langgraph_checkpoint_ns": f"{name}:{step}"}
-        ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at)} | {
-            "llm.output_messages.0.message.role": "assistant",
-            "llm.output_messages.0.message.content": said,
-        }
-        return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask))
-
     state = {"messages": [{"type": "human", "data": {"content": "What is 20 plus 22?"}}]}
     state["messages"].append({"type": "ai", "data": {"content": "It is 42.", "name": "math"}})
     nodes = [
-        node("boss", 1, '{"next": "math"}'),
-        node("math", 2, "It is 42."),
-        node("boss", 3, '{"next": "FINISH"}'),
+        _asking("boss", 1, '{"next": "math"}'),
+        _asking("math", 2, "It is 42."),
+        _asking("boss", 3, '{"next": "FINISH"}'),
     ]
     turn = read(_chain("LangGraph", {}, *nodes, **{"output.value": json.dumps(state)}))
     assert [(d.from_agent, d.to_agent, d.basis) for d in turn.dispatches] == [
@@ -335,6 +326,18 @@ def test_an_agent_that_a_node_goes_to_is_stated_and_the_answer_is_the_last_messa
         ("math", "boss", "stated"),
     ]
     assert turn.output == Content(text="It is 42.")
+
+
+def test_a_last_text_that_a_graph_keeps_beside_its_messages_is_the_answer() -> None:
+    """`writer` returns `{"report": ...}`, and adds no message."""
+    state: dict[str, Any] = {"report": "All in all, it grew by a tenth."}
+    state["messages"] = [
+        {"type": "human", "data": {"content": "How was the year?"}},
+        {"type": "ai", "data": {"content": "Sales grew by 10 %.", "name": "search"}},
+    ]
+    nodes = [_asking("search", 1, "Sales grew by 10 %."), _asking("writer", 2, state["report"])]
+    turn = read(_chain("LangGraph", {}, *nodes, **{"output.value": json.dumps(state)}))
+    assert turn.output == Content(text="All in all, it grew by a tenth.")
 
 
 def test_an_edge_that_waits_for_a_node_which_has_not_run_again_is_not_taken() -> None:
@@ -356,3 +359,17 @@ LANGCHAIN = "openinference.instrumentation.langchain"
 def _chain(name: str, metadata: dict[str, Any], *inside: Piece, **more: str) -> Piece:
     values = {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata), **more}
     return using(piece(name, *inside, **values), LANGCHAIN)
+
+
+def _asking(name: str, step: int, said: str) -> Piece:
+    """Return a node that asks a model."""
+    at = {
+        "langgraph_step": step,
+        "langgraph_triggers": [f"branch:to:{name}"],
+        "langgraph_checkpoint_ns": f"{name}:{step}",
+    }
+    ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at)} | {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": said,
+    }
+    return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask))

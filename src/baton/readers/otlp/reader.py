@@ -432,19 +432,29 @@ def _answer_of(
     """Return the last answer, or of agents that ran in parallel the one that their program gives.
 
     A graph in LangGraph can end with several nodes, or with one that only decides what comes next
-    (`{"next": "FINISH"}`). Its answer is the last message of its state, whichever node ended last.
+    (`{"next": "FINISH"}`). Its answer is then the last message of its state, whichever node ended
+    last. A text of several words at the end is the answer, even if it is no message: a writer may
+    put its report under another key of the state.
     """
     last = max(answered, key=lambda run: run.ended)
-    beside = [run for run in answered if run is not last and run.ended > last.started]
+    others = [run for run in answered if run is not last]
+    beside = [run for run in others if run.ended > last.started]
+    decided = last.run.output is not None and _only_decides(last.run.output)
     for _, says in frames:
-        others = [run for run in answered if run is not last] if says.graph is not None else beside
-        given = last_of(says.spoken_messages(), "assistant") if others else None
+        asked = others if says.graph is not None and decided else beside
+        given = last_of(says.spoken_messages(), "assistant") if asked else None
         if given is not None and given == last.run.output:
             return given
-        for run in others:
+        for run in asked:
             if given is not None and given == run.run.output:
                 return run.run.output
     return last.run.output
+
+
+def _only_decides(answer: Content) -> bool:
+    """Return whether an answer may only say what comes next: an object, or one word (`FINISH`)."""
+    said = answer.plain().strip()
+    return said.startswith("{") or len(said.split()) == 1
 
 
 def _end(
