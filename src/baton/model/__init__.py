@@ -112,6 +112,7 @@ from .stand_ins import StandIn, StandIns
 from .trace import (
     DEFINED,
     READ_VERSIONS,
+    REPEATED,
     SCHEMA_VERSION,
     TARGETS,
     AgentCard,
@@ -138,6 +139,7 @@ __all__ = [
     "DEFINED",
     "OTHERS",
     "READ_VERSIONS",
+    "REPEATED",
     "SCHEMA_VERSION",
     "STATUSES",
     "TARGETS",

@@ -258,6 +258,10 @@ class Dropped(Record, kw_only=True):
     example: str | None = None
 
 
+REPEATED = "returned by the program, but already in its spans"
+"""What is dropped because the trace has it from a better source: nothing of it is lost."""
+
+
 DEFINED, TARGETS = "defined_agents", "targets"
 """Attributes of a trace: names of the agents with given definitions, and the possible receivers of
 a tool, by agent and tool (``{"desk": {"transfer_to_agent": ["billing"]}}``), if the tool's

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self
 
 from baton.gate.thresholds import NOTHING, Decision
 from baton.model import (
+    REPEATED,
     STATUSES,
     AgentCard,
     AgentCounts,
@@ -106,6 +107,8 @@ class Tally:
     def lose(self, dropped: Iterable[Dropped]) -> None:
         """Count what the reader of a trace could not place."""
         for each in dropped:
+            if each.what == REPEATED:
+                continue
             known = self._dropped.setdefault(each.what, Dropped(what=each.what, count=0))
             known.count += each.count
             known.example = known.example or each.example

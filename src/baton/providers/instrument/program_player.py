@@ -15,6 +15,7 @@ from opentelemetry import trace as api
 from opentelemetry.context import Context
 
 from baton.model import (
+    REPEATED,
     SCHEMA_VERSION,
     Case,
     Content,
@@ -184,9 +185,8 @@ def _turn(number: int, read: Turn | None, played: PlayedTurn, trace: Trace) -> T
         turn = read
         if stated is not None and (stated.runs or stated.dispatches):
             # The program also described its agents, but its spans are more accurate.
-            unused = "returned by the program, but already in its spans"
             count = len(stated.runs) + len(stated.dispatches)
-            trace.dropped.append(Dropped(what=unused, count=count))
+            trace.dropped.append(Dropped(what=REPEATED, count=count))
     else:
         turn = stated or Turn(id="", unknown=["output", "runs", "dispatches"])
         trace.dropped += played.stated.dropped if played.stated is not None else ()
