@@ -11,3 +11,11 @@ def test_what_a_program_returns_beside_its_spans_is_no_loss() -> None:
     notices = score([one], None, ["latency"]).notices
     lost = [notice for notice in notices if "not read" in notice]
     assert lost == ["not read, so not scored: key `plan` (1 time)"]
+
+
+def test_only_a_few_kinds_are_listed_and_the_others_are_counted() -> None:
+    one = answered("Done.")
+    one.dropped = [Dropped(what=f"key `{letter}`") for letter in "abcdef"]
+    lost = [each for each in score([one], None, ["latency"]).notices if "not read" in each]
+    assert len(lost) == 6
+    assert lost[-1] == "not read, so not scored: content of 1 more kind"

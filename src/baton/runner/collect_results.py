@@ -121,7 +121,9 @@ class Tally:
             count = f"{counted(each.count, 'time')}{such_as}"
             notices.append(f"not read, so not scored: {each.what} ({count})")
         more = len(self._dropped) - len(notices)
-        return [*notices, f"{more} more kinds of content were not read"] if more else notices
+        if more:
+            notices.append(f"not read, so not scored: content of {counted(more, 'more kind')}")
+        return notices
 
     def lacks_reason(self, row: IndexRow) -> bool:
         """Tell whether a row has a score without a value or a known reason of its evaluator."""
