@@ -451,10 +451,19 @@ def _answer_of(
     return last.run.output
 
 
+# LangGraph calls the end of a graph `END`, which is the text `__end__`; its examples let the model
+# of a supervisor say `FINISH`.
+_ENDS = frozenset({"finish", "finished", "end", "done", "stop"})
+
+
 def _only_decides(answer: Content) -> bool:
-    """Return whether an answer may only say what comes next: an object, or one word (`FINISH`)."""
-    said = answer.plain().strip()
-    return said.startswith("{") or len(said.split()) == 1
+    """Return whether an answer only says that nobody is next: `FINISH`, or an object with it.
+
+    `{"next": "FINISH", "why": "All is answered."}` does, a report such as `{"total": 42}` does not.
+    """
+    value = answer.value()
+    said = value.values() if isinstance(value, dict) else [value]
+    return any(isinstance(each, str) and each.strip().strip("_").lower() in _ENDS for each in said)
 
 
 def _end(
