@@ -35,9 +35,9 @@ from baton.improvements.result import Improvement
 from baton.improvements.study import Progress, improve_texts
 from baton.judges.judge import make_judge
 from baton.judges.judge_settings import read_settings
-from baton.model import Case
+from baton.model import Case, RunOptions
 from baton.replays.moments import Moments
-from baton.runner.plan import RunOptions, make_plan
+from baton.runner.plan import make_plan
 from baton.testing import Received, Reply, llm_server
 
 SEED = 2
