@@ -19,3 +19,10 @@ def test_only_a_few_kinds_are_listed_and_the_others_are_counted() -> None:
     lost = [each for each in score([one], None, ["latency"]).notices if "not read" in each]
     assert len(lost) == 6
     assert lost[-1] == "not read, so not scored: content of 1 more kind"
+
+
+def test_a_recording_with_any_number_of_unknown_keys_does_not_fill_the_memory() -> None:
+    one = answered("Done.")
+    one.dropped = [Dropped(what=f"key `{number}`") for number in range(5000)]
+    lost = [each for each in score([one], None, ["latency"]).notices if "not read" in each]
+    assert lost[-1] == "not read, so not scored: content of over 996 more kinds"

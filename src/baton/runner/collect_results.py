@@ -109,7 +109,10 @@ class Tally:
         for each in dropped:
             if each.what == REPEATED:
                 continue
-            known = self._dropped.setdefault(each.what, Dropped(what=each.what, count=0))
+            # A recording may have any number of unknown keys; reports name five kinds.
+            is_counted = each.what in self._dropped or len(self._dropped) < _PLACES
+            what = each.what if is_counted else "content of other kinds"
+            known = self._dropped.setdefault(what, Dropped(what=what, count=0))
             known.count += each.count
             known.example = known.example or each.example
 
@@ -122,7 +125,9 @@ class Tally:
             notices.append(f"not read, so not scored: {each.what} ({count})")
         more = len(self._dropped) - len(notices)
         if more:
-            notices.append(f"not read, so not scored: content of {counted(more, 'more kind')}")
+            many = "over " if len(self._dropped) > _PLACES else ""  # the last one holds the rest
+            kinds = counted(more, "more kind")
+            notices.append(f"not read, so not scored: content of {many}{kinds}")
         return notices
 
     def lacks_reason(self, row: IndexRow) -> bool:
