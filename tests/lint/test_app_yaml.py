@@ -31,7 +31,7 @@ model: gemini-2.0-flash
 instruction: Bill.
 generate_content_config: {thinking_config: {thinking_budget: 512}}
 tools:
-- name: shop.tools.lookup
+- name: yaml_shop.tools.lookup
 """
 WEATHER = "name: weather\ninstruction: Say the weather.\n"
 CLERK = "name: clerk\ninstruction: File it.\n"
@@ -50,7 +50,7 @@ def shop(folder: Path, **files: str) -> Path:
 
 
 def test_agents_and_tools_that_the_app_does_not_have(check: Check, tmp_path: Path) -> None:
-    folder = shop(tmp_path / "shop")
+    folder = shop(tmp_path / "yaml_shop")
     said = [["biling", [{"text": "x"}]]]
     written = turn("hi", "lookupp", intermediate_responses=said)
     one = evals("a", written, state={"user_name": "Ann"})
@@ -62,18 +62,18 @@ def test_agents_and_tools_that_the_app_does_not_have(check: Check, tmp_path: Pat
 
 
 def test_cases_that_fit_the_app_get_no_warning(baton: Baton, tmp_path: Path) -> None:
-    folder = shop(tmp_path / "shop", team__billing=BILLING.replace("512", "0"))
+    folder = shop(tmp_path / "yaml_shop", team__billing=BILLING.replace("512", "0"))
     said = [[name, [{"text": "x"}]] for name in ("desk", "billing", "weather", "clerk")]
     state = {"user_name": "Ann"}
     one = evals("a", turn("hi", "lookup", "clerk", intermediate_responses=said), state=state)
     outcome = baton("check", evalset(tmp_path / "cases.json", one), folder)
     assert outcome.code == 0
-    assert "shop: app of ADK, 4 agents" in outcome.out
+    assert "yaml_shop: app of ADK, 4 agents" in outcome.out
     assert outcome.err == ""
 
 
 def test_what_goes_wrong_in_code_goes_wrong_in_yaml(check: Check, tmp_path: Path) -> None:
-    folder = shop(tmp_path / "shop", root_agent=ROOT + "- name: google_search\n")
+    folder = shop(tmp_path / "yaml_shop", root_agent=ROOT + "- name: google_search\n")
     one = evals("a", turn("hi", "lookup", "google_search"), state={"order": "42"})
     warned = check(evalset(tmp_path / "cases.json", one), folder / "root_agent.yaml")
     assert {each.rule for each in warned} == {
@@ -105,21 +105,23 @@ def test_an_app_with_agents_that_cannot_be_read_may_have_any_agent(
     (tmp_path.parent / "elsewhere.yaml").write_text("name: elsewhere\n")
     said = [["forecaster", [{"text": "x"}]]]
     cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", intermediate_responses=said)))
-    assert "unknown-agent" not in {w.rule for w in check(cases, shop(tmp_path / "shop", **files))}
+    assert "unknown-agent" not in {
+        w.rule for w in check(cases, shop(tmp_path / "yaml_shop", **files))
+    }
 
 
 @pytest.mark.parametrize(
     "tools",
     [
-        "[{name: shop.tools.toolset}]",
-        "[{name: shop.tools.lookup, args: {name: find}}]",
+        "[{name: yaml_shop.tools.toolset}]",
+        "[{name: yaml_shop.tools.lookup, args: {name: find}}]",
         "[{name: McpToolset, args: {}}]",
         "[lookup]",
         "lookup",
     ],
 )
 def test_an_agent_whose_tools_cannot_be_read_may_have_any_tool(tmp_path: Path, tools: str) -> None:
-    folder = shop(tmp_path / "shop", weather=f"name: weather\ntools: {tools}\n")
+    folder = shop(tmp_path / "yaml_shop", weather=f"name: weather\ntools: {tools}\n")
     by_name = {agent.name: agent.tools for agent in read_app(folder).agents}
     assert by_name["weather"] is None
     assert by_name["billing"] == frozenset({"lookup"})
@@ -127,7 +129,7 @@ def test_an_agent_whose_tools_cannot_be_read_may_have_any_tool(tmp_path: Path, t
 
 def test_files_that_refer_to_one_another_are_read_once(tmp_path: Path) -> None:
     circle = "name: weather\nsub_agents: [{config_path: root_agent.yaml}]\n"
-    app = read_app(shop(tmp_path / "shop", weather=circle))
+    app = read_app(shop(tmp_path / "yaml_shop", weather=circle))
     assert sorted(str(agent.name) for agent in app.agents) == [
         "billing",
         "clerk",
@@ -137,7 +139,7 @@ def test_files_that_refer_to_one_another_are_read_once(tmp_path: Path) -> None:
 
 
 def test_agents_in_python_come_first_as_in_adk(tmp_path: Path) -> None:
-    folder = shop(tmp_path / "shop")
+    folder = shop(tmp_path / "yaml_shop")
     (folder / "agent.py").write_text(
         'from google.adk.agents import Agent\nroot_agent = Agent(name="front")\n'
     )
@@ -152,7 +154,7 @@ def test_the_agents_are_those_that_adk_makes(
     from google.adk.agents import BaseAgent, config_agent_utils
     from google.adk.tools import AgentTool
 
-    folder = shop(tmp_path / "shop")
+    folder = shop(tmp_path / "yaml_shop")
     monkeypatch.syspath_prepend(tmp_path)
     root = config_agent_utils.from_config(str(folder / "root_agent.yaml"))
 
