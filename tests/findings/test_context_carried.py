@@ -224,6 +224,38 @@ def test_a_receiver_that_shares_the_messages_got_all_of_them() -> None:
     assert isinstance(judge(trace), Clear)
 
 
+@pytest.mark.parametrize(
+    ("receiver", "decision"),
+    [
+        ("meter_reader", '{"next": "meter_reader"}'),
+        ("meter_reader", "meter_reader"),
+        ("meter_reader", "Next: meter_reader, for order A-17."),
+        ("refund_agent", '{"route": "Refund", "order": "A-17", "confidence": 0.93}'),
+        ("orders", '{"intent": "order_status", "confidence": 0.93, "urgent": false}'),
+        ("writer", '{"score": 6, "feedback": "Name the price in the title."}'),
+    ],
+)
+def test_a_program_keeps_the_decision_who_is_next(receiver: str, decision: str) -> None:
+    user = "What do I owe?"
+    asked = f"{user}\nName the price in the title." if receiver == "writer" else user
+    trace = trip(None, user=user, kind="sequence", received=asked, to_agent=receiver)
+    trace.turns[0].dispatches[0].prompt = None
+    trace.turns[0].runs[0].output = Content(text=decision)
+    trace.turns[0].runs[1].agent = receiver
+    assert not isinstance(judge(trace), list)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"price": 18.4, "lead_days": 9}', '{"found": "BRK-220"}', "The reader of meter 4310 is ill."],
+)
+def test_what_an_agent_found_is_no_decision(answer: str) -> None:
+    user = "What do I owe?"
+    trace = trip(None, user=user, prompt=None, kind="sequence", received=user, to_agent="boss")
+    trace.turns[0].runs[0].output = Content(text=answer)
+    assert only(judge(trace)).kind == "output_not_carried"
+
+
 def test_what_a_sequence_passes_on_shows_in_what_the_next_agent_says() -> None:
     trace = trip(None, user="Rate the lead", prompt=None, kind="sequence")
     trace.unknown = ["run.context"]

@@ -7,11 +7,12 @@ the caller took up.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from baton.model import Dispatch, Evidence, Trace, Turn, known
-from baton.model.views import TooMuchTextError
+from baton.model import Content, Dispatch, Evidence, Trace, Turn, known
+from baton.model.views import TooMuchTextError, charge_work
 
 from .asked_back import asked_back
 from .caller_texts import Piece, given_besides, shown_by
@@ -30,7 +31,15 @@ from .only_gaps import (
 from .opposites import opposites, other_basis, turned_bounds
 from .quantities import in_digits
 from .replaced_words import Replaced, repeats, replaced
-from .sent_context import Sent, begins_anew, given_by, prompt_of, request_to, what_was_sent
+from .sent_context import (
+    Sent,
+    begins_anew,
+    given_by,
+    prompt_of,
+    received,
+    request_to,
+    what_was_sent,
+)
 from .substituted_values import substituted_in
 from .text_values import values_of
 from .waived_limits import waived
@@ -385,8 +394,11 @@ def _of_output(
     # name can be wrong. After a transfer, the receiver usually has the whole history.
     if run is None or run.output is None or dispatch.kind != "sequence":
         return None
+    text = plain_text(run.output)
+    if _decides(trace, dispatch, run.output) or _passed_in_part(trace, dispatch, run.output):
+        return None
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
-    facts = [fact for fact in read(plain_text(run.output)).without(had) if fact.kind in HARD]
+    facts = [fact for fact in read(text).without(had) if fact.kind in HARD]
     if not facts:
         return None
     # One fact that arrived is enough, as a program can pass on a summary. ADK does not record an
@@ -399,6 +411,75 @@ def _of_output(
     return Finding(
         kind="output_not_carried",
         says=f"none of the findings of `{run.agent}` ({names}) reached `{dispatch.to_agent}`",
-        evidence=[Evidence(ids=[run.id, dispatch.id], quote=plain_text(run.output)[:120])],
+        evidence=[Evidence(ids=[run.id, dispatch.id], quote=text[:120])],
         details={"dropped": [fact.text for fact in facts]},
     )
+
+
+# How sure a router is, which only the program reads: `{"queue": "B", "confidence": 0.93}`.
+_SURENESS = frozenset({"confidence", "certainty", "likelihood", "probability"})
+# "Next: billing_agent, because of the refund." A longer answer has more to say than who is next.
+_LABEL_WORDS = 8
+# Words in names of agents that labels leave out: the label `tariff` chooses `tariff_expert`.
+_KINDS = frozenset({"agent", "assistant", "bot", "clerk", "expert", "node", "specialist", "team"})
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+# A label of an enumeration, as programs choose by it: `order_status`, `needs_human`.
+_LABEL = re.compile(r"[^\W\d]+")
+# From how many words on a value is a text that a program passes on, and no label.
+_TEXT_WORDS = 3
+
+
+def _decides(trace: Trace, dispatch: Dispatch, output: Content) -> bool:
+    """Return whether an answer only chooses the next agent, for the program, which keeps it.
+
+    `{"next": "meter_reader"}`, `{"intent": "refund", "confidence": 0.93}` and `Next: billing_agent`
+    do. What else such an object holds (an order's number, say) the program takes as arguments.
+    """
+    receivers = receivers_of(trace, dispatch)
+    called = [dispatch.to_agent, *(run.agent for run in receivers)]
+    called += [run.node for run in receivers if run.node is not None]
+    names = [own for own in map(_own_words, called) if own]
+    value = _as_object(output)
+    if value is None:
+        words = [word.casefold() for word in _WORD.findall(plain_text(output))]
+        return len(words) <= _LABEL_WORDS and any(own <= set(words) for own in names)
+    said = [leaf for key, leaf in _leaves(value) if key.casefold() not in _SURENESS]
+    labels = [leaf for leaf in said if isinstance(leaf, str)]
+    if any(_own_words(label) in names for label in labels):
+        return True
+    others = [leaf for leaf in said if not isinstance(leaf, str | bool | None)]
+    return not others and all(_LABEL.fullmatch(label) for label in labels)
+
+
+def _as_object(output: Content) -> dict[str, Any] | None:
+    value = as_json(output.text) if output.text is not None else output.data
+    return value if isinstance(value, dict) else None
+
+
+def _own_words(name: str) -> frozenset[str]:
+    words = frozenset(word.casefold() for word in _WORD.findall(name))
+    return words - _KINDS or words
+
+
+def _passed_in_part(trace: Trace, dispatch: Dispatch, output: Content) -> bool:
+    """Return whether a text in an object arrived: the feedback of a critic, but not its score."""
+    value = _as_object(output)
+    if value is None:
+        return False
+    texts = [leaf for _, leaf in _leaves(value) if isinstance(leaf, str)]
+    whole = [leaf for leaf in texts if len(leaf.split()) >= _TEXT_WORDS]
+    pieces = received(trace, dispatch) if whole else []
+    charge_work(len(whole) * len(pieces))
+    return any(leaf in piece.text for leaf in whole for piece in pieces)
+
+
+def _leaves(value: object, key: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the values of data that are no containers, each with the key that it is below."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _leaves(inner, str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _leaves(inner, key)
+    else:
+        yield key, value

@@ -111,3 +111,9 @@ def test_names_of_agents_are_kept_at_any_length() -> None:
     inner = agent(names[1], model("Fine."))
     trace = read_trace(spans(agent(names[0], model("Ask."), inner, model("So."))))
     assert [run.agent for run in trace.turns[0].runs] == names
+
+
+def test_whole_json_of_a_usual_length_is_kept() -> None:
+    long = [tool("look", args={}, result=f'{{"n":{n},"a":"{"x" * 86}"}}') for n in range(2)]
+    trace = read_trace(spans(agent("front", model("Fine."), *long)))
+    assert [call.unknown for call in tools(trace.turns[0].runs[0])] == [[], []]

@@ -343,6 +343,32 @@ def test_a_last_text_that_a_graph_keeps_beside_its_messages_is_the_answer(report
     assert turn.output.plain() == report
 
 
+def test_an_agent_follows_all_copies_of_a_node_although_they_did_not_run_at_the_same_time() -> None:
+    """`Send` starts copies of a node; one of a few threads runs them one after the other."""
+    copies = [_asking("search", 2, f"{part} found.", part) for part in ("Hull", "Keel", "Mast")]
+    nodes = [_asking("plan", 1, "hull, keel, mast"), *copies, _asking("write", 3, "A boat.")]
+    turn = read(_chain("LangGraph", {}, *nodes))
+    edges = [(d.from_agent, d.to_agent, d.basis) for d in turn.dispatches]
+    assert edges[-3:] == [("search", "write", "stated")] * 3
+    assert [run.agent for run in turn.runs].count("search") == len({*edges}) + 1
+
+
+def test_the_answer_is_a_message_in_the_role_of_a_user_that_repeats_an_agent() -> None:
+    state = {"messages": [{"type": "human", "data": {"content": "It is 42.", "name": "math"}}]}
+    nodes = [_asking("math", 1, "It is 42."), _asking("boss", 2, '{"next": "FINISH"}')]
+    turn = read(_chain("LangGraph", {}, *nodes, **{"output.value": json.dumps(state)}))
+    assert turn.output == Content(text="It is 42.")
+
+
+def test_a_node_whose_model_failed_says_what_it_adds_to_the_state() -> None:
+    """The function catches the error: `return {"messages": [("ai", "No prices now.")]}`."""
+    given = {"messages": [{"type": "human", "data": {"content": "Prices?"}}]}
+    added = {"messages": [["ai", "No prices now."]]}
+    texts = {"input.value": json.dumps(given), "output.value": json.dumps(added)}
+    turn = read(_chain("LangGraph", {}, _asking("prices", 1, None, **texts)))
+    assert turn.runs[0].output == Content(text="No prices now.")
+
+
 def test_an_edge_that_waits_for_a_node_which_has_not_run_again_is_not_taken() -> None:
     def node(name: str, step: int) -> Piece:
         triggers = ["branch:to:writer", "join:a+b:writer"] if name == "writer" else []
@@ -364,15 +390,16 @@ def _chain(name: str, metadata: dict[str, Any], *inside: Piece, **more: str) -> 
     return using(piece(name, *inside, **values), LANGCHAIN)
 
 
-def _asking(name: str, step: int, said: str) -> Piece:
-    """Return a node that asks a model."""
+def _asking(name: str, step: int, said: str | None, copy: str = "", **more: str) -> Piece:
+    """Return a node that asks a model; the model fails if it says nothing."""
     at = {
         "langgraph_step": step,
         "langgraph_triggers": [f"branch:to:{name}"],
-        "langgraph_checkpoint_ns": f"{name}:{step}",
+        "langgraph_checkpoint_ns": f"{name}:{copy or step}",
     }
-    ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at)} | {
-        "llm.output_messages.0.message.role": "assistant",
-        "llm.output_messages.0.message.content": said,
-    }
-    return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask))
+    answer = {"output.value": '{"generations": [[]], "type": "LLMResult"}'}
+    if said is not None:
+        answer = {"llm.output_messages.0.message.role": "assistant"}
+        answer["llm.output_messages.0.message.content"] = said
+    ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at), **answer}
+    return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask), **more)

@@ -196,6 +196,7 @@ class _Linker:
         self._joins = 0
         self._numbers = {id(run): number for number, run in enumerate(runs)}
         self._owners = {id(node): run for run in runs for node in run.nodes}
+        self._by_span = {id(agent): run for run in runs for agent in run.agents}
         self._below = _runs_below(runs, actions, self._owners)
         # The runs below the agent of a run, but not below one of its calls.
         self._inside: dict[int, list[RunSpans]] = {}
@@ -209,6 +210,7 @@ class _Linker:
         place = self._place(run)
         before = _just_before(place, run)
         if not self._transferred(place, run, before) and not self._nested(run, before):
+            before = self._joined(run) or before
             if not self._stated_inputs(run) and before:
                 self._followed(place, run, before)
         place = self._place(run)
@@ -558,6 +560,17 @@ class _Linker:
             self._follow("sequence", sender, run).basis = "stated"
         return found > 0 or not stated
 
+    def _joined(self, run: RunSpans) -> list[RunSpans]:
+        """Return the runs that the source names as those that a run waited for.
+
+        Time alone misses some: of three copies of a node that run side by side, one can end before
+        another starts.
+        """
+        says = run.first.says
+        joins = says.joins if type(says) is AgentSpan else ()
+        ran = [other for span in joins if (other := self._by_span.get(id(span))) is not None]
+        return [other for other in dict.fromkeys(ran) if _ended_before(other, run)]
+
     def _followed(self, place: _Place, run: RunSpans, before: list[RunSpans]) -> None:
         """Record why a run follows others: a hand-over, a return, or the program's next step."""
         if len(before) == 1 and self._handed_over_unnamed(before[0], run):
@@ -587,11 +600,12 @@ class _Linker:
         stated = next((o for o in after if o.ended <= run.started and o.place is run.place), None)
         if stated is not None and stated not in before:
             before = [stated]
-        passing_on = [other for other in before if _passed_on(other, run)]
+        joins = type(says) is AgentSpan and bool(says.joins)
+        passing_on = [other for other in before if not joins and _passed_on(other, run)]
         for other in passing_on or before:
             dispatch = self._follow("sequence", other, run)
             dispatch.basis = "structure" if passing_on else "order"
-            if other is stated:
+            if other is stated or joins:
                 dispatch.basis = "stated"
 
     def _handed_over_unnamed(self, before: RunSpans, run: RunSpans) -> bool:

@@ -76,6 +76,8 @@ def _limit(records: Iterable[Mapping[str, Any]]) -> int | None:
                     most, texts = len(value), {value}
                 else:
                     texts.add(value)
+    # Of two nodes whose metadata has 100 characters each, nothing was cut.
+    texts = {text for text in texts if not _is_whole(text)}
     if not texts:
         return None
     torn = sum(map(_is_torn, texts))
@@ -84,6 +86,17 @@ def _limit(records: Iterable[Mapping[str, Any]]) -> int | None:
         return most
     # An only text, and no JSON: it must also end in the middle of a sentence.
     return most if usual and not any(text.rstrip()[-1:] in _ENDS for text in texts) else None
+
+
+def _is_whole(value: str) -> bool:
+    """Return whether a value is JSON to its end."""
+    if value[0] not in "{[" or value.rstrip()[-1:] not in ("}", "]"):
+        return False
+    try:
+        decode_json(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_torn(value: str) -> bool:

@@ -442,7 +442,12 @@ def _answer_of(
     decided = last.run.output is not None and _only_decides(last.run.output)
     for _, says in frames:
         asked = others if says.graph is not None and decided else beside
-        given = last_of(says.spoken_messages(), "assistant") if asked else None
+        spoken = says.spoken_messages() if asked else []
+        given = last_of(spoken, "assistant")
+        if given is None and spoken and decided:
+            # Functions as nodes may write an agent's answer as a message in the role of a user:
+            # `HumanMessage(answer, name="researcher")`, as the models of some providers need it.
+            given = spoken[-1].content
         if given is not None and given == last.run.output:
             return given
         for run in asked:

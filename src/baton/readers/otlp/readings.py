@@ -95,7 +95,8 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     """An agent at work.
 
     - ``run``: identifies its run among others of the agent. ``node``: its name in the graph.
-    - ``after``: the agent that ran before it. ``called_by``: the agent that called it.
+    - ``after``: the agent that ran before it; ``joins``: the spans of agents that all ran before
+      it, side by side. ``called_by``: the agent that called it.
       ``follows`` returns the graph nodes whose answers it was given, with the answers; it is
       called with the last answers of agents that ran before.
     - ``input`` and ``output``: set if the source has them separately from messages; ``task`` is
@@ -110,6 +111,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     run: str | None = None
     node: str | None = None
     after: str | None = None
+    joins: tuple[AgentSpan, ...] = ()
     follows: Callable[[Collection[str]], dict[str, list[str]] | None] | None = None
     called_by: str | None = None
     input: Content | None = None

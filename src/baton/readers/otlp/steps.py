@@ -299,7 +299,7 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
         if says.spoken is None and not says.failed:
             _take_answer(says, after)
     accounts: list[tuple[Node, AgentSpan]] = []
-    if all(says.spoken is None for _, says in models):
+    if not any(says.spoken_messages() for _, says in models):
         accounts = [(n, says) for n in run.nodes if type(says := n.says) is AgentSpan]
     has_calls = any(message.calls for _, says in accounts for message in says.spoken_messages())
     if has_calls:

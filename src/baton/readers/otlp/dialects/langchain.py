@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -277,8 +276,11 @@ def _printed_message(printed: str) -> Any:
 def _added(says: PlainSpan, made: Any) -> list[Any]:
     if not isinstance(made, dict) or not isinstance(made.get("messages"), list):
         return []
-    # The state of a graph only grows: at the end it still has the messages from the start.
-    return list(read_messages(made["messages"])[len(says.heard_messages()) :])
+    said, given = read_messages(made["messages"]), says.heard_messages()
+    # The state of a graph only grows: at the end it still has the messages from the start. A node
+    # that is a function returns only what it adds: `{"messages": [("ai", "No prices now.")]}`.
+    repeats = [one.content for one in said[: len(given)]] == [one.content for one in given]
+    return said[len(given) :] if repeats else said
 
 
 def _tool(says: ToolSpan, made: Any) -> None:
@@ -550,7 +552,7 @@ def _settle(graph: _Graph, loop: bool) -> None:
 
 
 def _order(graphs: Mapping[int, _Graph]) -> None:
-    """Name the agent that each agent of a graph ran after, if the graph states it.
+    """Name the agents that each agent of a graph ran after, if the graph states them.
 
     Example: the function `supervisor` asks a model and returns `Command(goto="math")`. The node
     `math`, which runs an agent, was then started by an edge from the previous step.
@@ -568,8 +570,12 @@ def _order(graphs: Mapping[int, _Graph]) -> None:
             if len(own) == 1 and type(own[0].says) is AgentSpan:
                 agents[key] = own[0].says
         for key, senders in _before(graph).items():
-            if key in agents and len(senders) == 1 and id(senders[0]) in agents:
+            if key not in agents or any(id(sender) not in agents for sender in senders):
+                continue
+            if len(senders) == 1:
                 agents[key].after = agents[id(senders[0])].name
+            else:
+                agents[key].joins = tuple(agents[id(sender)] for sender in senders)
 
 
 def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
@@ -590,6 +596,7 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
         own = _name(graph.span)
         graph.span.says = as_workflow(graph.span.says, "graph" if own in _UNNAMED else own)
         before = _before(graph)
+        agents: dict[int, AgentSpan] = {}
         for key, node in graph.nodes.items():
             place = node.says.graph
             if key in around or place is None or place.path[-1].startswith("__"):
@@ -601,16 +608,12 @@ def _settle_functions(graphs: Mapping[int, _Graph]) -> None:
             if isinstance(made, dict) and "goto" in made and "update" in made:
                 made = parsed(made["update"])
             agent.output = _last_text(made)
-            senders = before.get(key, [])
-            if senders and not any(id(sender) in around for sender in senders):
-                answers: dict[str, list[str]] = {_node_name(sender): [] for sender in senders}
-                agent.follows = functools.partial(_stated, answers)
-            node.says = agent
-
-
-def _stated(answers: dict[str, list[str]], _: Collection[str]) -> dict[str, list[str]]:
-    """Return the nodes that a node follows by the edges of its graph, whatever they answered."""
-    return dict(answers)
+            node.says = agents[key] = agent
+        for key, agent in agents.items():
+            senders = [agents.get(id(sender)) for sender in before.get(key, [])]
+            agent.joins = tuple(sender for sender in senders if sender is not None)
+            if len(agent.joins) < len(senders):
+                agent.joins = ()  # the sender runs a graph of its own, whose last agent is meant
 
 
 def _before(graph: _Graph) -> dict[int, list[Node]]:
@@ -618,7 +621,8 @@ def _before(graph: _Graph) -> dict[int, list[Node]]:
 
     A span names the edges that may start its node: with both sides if it waits for several nodes
     (`join:billing+stock:writer`), else with the node alone (`branch:to:writer`). Such an edge comes
-    from the previous step, and its sender is known if one node ran in that step.
+    from the previous step, and its sender is known if one node ran in that step: once, or as
+    several copies, one for each `Send`.
     """
     steps: dict[int, list[Node]] = {}
     said = {key: _metadata(node.span) for key, node in graph.nodes.items()}
@@ -629,7 +633,7 @@ def _before(graph: _Graph) -> dict[int, list[Node]]:
     last: dict[str, tuple[int, Node]] = {}
     for step in sorted(steps):
         for node in steps[step]:
-            if len(steps.get(step - 1, ())) == 1:
+            if len({_node_name(sender) for sender in steps.get(step - 1, ())}) == 1:
                 senders[id(node)] = steps[step - 1]
             # A node that waits starts when all of them have run once since its last visit.
             visited = last[_node_name(node)][0] if _node_name(node) in last else -1
