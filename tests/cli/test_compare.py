@@ -50,6 +50,29 @@ def test_a_drop_that_may_be_chance_is_grey_and_says_how_much_would_tell(
     assert "no regression is proven, and none is ruled out" in outcome.err
 
 
+def test_a_single_case_that_fails_now_needs_more_cases_or_repeats(
+    baton: Run, tmp_path: Path
+) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=1)
+    two = evaluate(baton, tmp_path, "two", wrong=[0], count=1)
+    out = baton("compare", one, two).out
+    assert "cases passed: can't tell: 1.00 → 0.00 (-1.00) over 1 case; add cases or repeats" in out
+    alone = baton("compare", two, two).out
+    assert "add cases" not in alone
+    assert alone.splitlines()[-1] == "nothing compared"
+
+
+def test_shares_that_differ_are_written_so_that_they_do(baton: Run, tmp_path: Path) -> None:
+    one = evaluate(baton, tmp_path, "one", wrong=[], count=250)
+    two = evaluate(baton, tmp_path, "two", wrong=[7], count=250)
+    outcome = baton("compare", one, two, "--markdown", tmp_path / "comment.md")
+    (row,) = [line for line in outcome.out.splitlines() if line.startswith("cases passed  ")]
+    assert row.split()[2:5] == ["1.000", "0.996", "-0.004"]
+    assert "| 1.000 | 0.996 | -0.004" in (tmp_path / "comment.md").read_text(encoding="utf-8")
+    assert "pass rate 0.996 [0.97" in baton("report", two).out
+    assert " 0.996  0.97" in baton("trend", one, two).out
+
+
 def test_axes_that_say_the_same_share_a_line(baton: Run, tmp_path: Path) -> None:
     one = evaluate(baton, tmp_path, "one", wrong=[], count=1)
     two = evaluate(baton, tmp_path, "two", wrong=[], count=1)

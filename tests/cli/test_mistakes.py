@@ -41,7 +41,26 @@ MISTAKES = {
         ["score", RUN, "-d", "examples/python/desk.py"],
         "`baton eval examples/python/desk.py:FUNCTION DATASET` plays it",
     ),
-    "an unknown evaluator": (["score", RUN, "-e", "agent_chan"], "did you mean `agent_chain`?"),
+    "an unknown evaluator": (
+        ["score", RUN, "-e", "agent_chain", "-e", "agent_chan"],
+        "baton: --evaluator agent_chan: unknown evaluator `agent_chan`; did you mean",
+    ),
+    "an unknown evaluator to add": (
+        ["score", RUN, "-e", "+agent_chan"],
+        "baton: --evaluator agent_chan: unknown evaluator",
+    ),
+    "an evaluator that needs a limit": (
+        ["score", RUN, "-e", "tokens"],
+        "baton: --evaluator tokens: needs at least one limit",
+    ),
+    "a threshold that is never reached": (
+        ["score", RUN, "-e", "scope_fidelity:2"],
+        "baton: --evaluator scope_fidelity:2: threshold: never reached",
+    ),
+    "an evaluation to keep": (
+        ["baseline", "runs/nightly"],
+        "baton: `baton baseline` takes set or show, not `runs/nightly`",
+    ),
     "a misspelt key of a config": (["eval", "typo.yaml"], "typo.yaml:1: evaluatrs: unknown key"),
     "an unknown case": (["score", RUN, "-d", f"{CASES}:refnd"], "no case `refnd`; did you mean"),
     "a keyword that fits nothing": (
@@ -119,7 +138,7 @@ MISTAKES = {
         "spans.jsonl: is a recording, not a policy: name the policy first",
     ),
     "cases that would be overwritten": (["draft", RUN, "-o", "case.yaml"], "exists already"),
-    "an unknown hook": (["hook", "claud", "push"], "`TOOL` takes claude, not `claud`"),
+    "an unknown hook": (["hook", "claud", "push"], "`baton hook` takes claude, not `claud`"),
     "a filter for recordings": (["score", RUN, "--filter", "x"], "`-k EXPR` selects recordings"),
     "a baseline as option": (["compare", "--baseline", "x"], "baton compare BASELINE EVALUATION"),
     "a file as evaluation": (["report", RUN], "no evaluation: it is a file, not a folder"),

@@ -18,7 +18,7 @@ from tests.reports.hostile import hostile_evaluation, hostile_texts
 
 from baton.model import Status
 from baton.model.visible import LINE_BREAKS, UNSEEN
-from baton.testing.build import evaluation, result
+from baton.testing.build import evaluation, result, score
 
 
 class Page:
@@ -95,6 +95,18 @@ def test_a_wrong_chain_stands_side_by_side(baton: Baton, tmp_path: Path) -> None
     assert chain["columns"][0] == ["front_desk", "front_desk"]
     expected, actual = chain["columns"][1]
     assert expected != actual
+
+
+def test_the_same_advice_is_given_once_for_a_case(tmp_path: Path) -> None:
+    advice = {"fix": "look at the instructions of `desk`"}
+    scores = [
+        score("failed", evaluator=name, details=advice)
+        for name in ("agent_chain", "dispatch_routing")
+    ]
+    file = tmp_path / "report.html"
+    evaluation(result(*scores)).to_html(file)
+    (case,) = Page(file.read_text("utf-8")).cases
+    assert [each["fix"] for each in case["scores"]] == [advice["fix"], None]
 
 
 def test_what_is_the_same_is_held_once_and_packed(baton: Baton, tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
 from tests.conftest import Baton
+
+from baton.testing import build
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -36,6 +40,35 @@ def test_what_broke_a_case_is_reported_once_for_all_evaluators(baton: Baton) -> 
     assert told.endswith("dispatch_target_known, dispatch_scope, dispatch_completed, "
                          "context_carried, result_used, handoff_loops, "
                          "claims_supported, announced_dispatch")  # fmt: skip
+
+
+def test_the_same_advice_is_given_once_for_a_case(baton: Baton, tmp_path: Path) -> None:
+    """The chain and the dispatch of a turn fail, because work went to the wrong agent."""
+    run = {
+        "cases": [
+            {
+                "id": "leak",
+                "input": "My roof leaks.",
+                "agents": ["desk", "roofer"],
+                "dispatches": [{"to": "roofer"}],
+            }
+        ]
+    }
+    (tmp_path / "cases.json").write_text(json.dumps(run), encoding="utf-8")
+    went = build.trace("leak", build.run("desk", build.transfer("florist")), build.run("florist"),
+                       id="leak", case="leak")  # fmt: skip
+    (tmp_path / "run.json").write_bytes(msgspec.json.encode(went))
+    comment = tmp_path / "comment.md"
+    files: list[str | Path] = [tmp_path / "run.json", "-d", tmp_path / "cases.json"]
+    evaluators = ["-e", "agent_chain", "-e", "dispatch_routing"]
+    lines = printed(baton, *files, *evaluators, "--markdown", comment)
+    assert [line for line in lines if line.startswith("to fix it: ")] == [
+        "to fix it: `desk` handed to `florist`, not to `roofer`: look at its instructions and at "
+        "the descriptions of both"
+    ]
+    assert any(line.startswith("dispatch_routing failed 0.00") for line in lines)
+    advice = "`desk` handed to `florist`, not to `roofer`"
+    assert comment.read_text(encoding="utf-8").count(advice) == 1
 
 
 def test_what_several_could_not_tell_is_reported_once(baton: Baton) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.model import InputError
+from baton.model.rounding import digits
 from baton.reports.text import one_line
 
 from .options import OUT, Flag, Whole
@@ -106,10 +107,11 @@ def _cells(point: Point) -> tuple[str, ...]:
         version += f" ≠ {', '.join(point.differs)}"
     if point.recorded_anew:
         version += " ≈ recordings"
-    interval = "" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
+    places = digits(point.value)
+    interval = "" if point.low is None else f"{point.low:.{places}f} to {point.high:.{places}f}"
     return (
         one_line(point.id, 60),
-        "–" if point.value is None else f"{point.value:.2f}",
+        "–" if point.value is None else f"{point.value:.{places}f}",
         interval,
         str(point.cases),
         str(point.errors or ""),

@@ -127,6 +127,9 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
         return _missing(error, error.argument)
     if isinstance(error, CoercionError) and error.token is not None and error.argument is not None:
         name = error.token.keyword or error.argument.name
+        if error.token.keyword is None and error.argument.index == 0:
+            # The first word after a command has no name that anybody typed.
+            name = f"baton {' '.join(error.command_chain or ())}"
         if wanted := _wanted(error.argument):
             return f"`{name}` takes {wanted}, not `{error.token.value}`"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:

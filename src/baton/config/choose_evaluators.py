@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from baton.evaluators.defaults import STATED
 from baton.model import Dataset, InputError
 from baton.model.dataset import Format
-from baton.model.option_names import option
+from baton.model.option_names import one_of, option
 from baton.runner.plan import (
     PROVEN_SPECS,
     EvaluatorSpec,
@@ -164,7 +166,7 @@ def choose_evaluators(
             trust=trust,
             own_code=own_code,
         )
-        return _with(plan, make(added))
+        return _with(plan, _requested(added, make))
     if added:
         raise InputError(
             f"{option('evaluators')}: `+` adds to the evaluators of cases or the config, a name "
@@ -175,7 +177,7 @@ def choose_evaluators(
         both = f"{option('evaluators')} and {option('criteria')}"
         raise InputError(f"{both} both select what to score: give one of them")
     if evaluators is not None:
-        return make(evaluators)
+        return _requested(evaluators, make)
     if criteria is not None and criteria_found:
         return make(found_criteria(criteria, trust, own_code=own_code))
     if criteria is not None:
@@ -189,6 +191,32 @@ def choose_evaluators(
     if by_cases or {"strands", "steps"} & set(dataset.files.values()):
         return plan_for(dataset, make, trust, own_code=own_code)
     return make(None)
+
+
+def _requested(specs: Sequence[Any], make: MakePlan) -> Plan:
+    """Make a plan of the evaluators that were given; errors name each as it was given.
+
+    On the command line nobody wrote a list: its third ``-e`` is not `evaluators[2]`.
+    """
+    try:
+        return make(specs)
+    except InputError as error:
+        problems = []
+        for problem in error.problems:
+            place = _PLACE.match(problem.path)
+            if place is None:
+                problems.append(problem)
+                continue
+            index, rest = int(place[1]), problem.path[place.end() :]
+            named = one_of("evaluators", index, specs[index])
+            if named != place[0]:
+                option_of_it = rest.lstrip(".").removeprefix("config").lstrip(".")
+                rest = f": {option_of_it}" if option_of_it else ""
+            problems.append(msgspec.structs.replace(problem, path=f"{named}{rest}"))
+        raise InputError(problems) from None
+
+
+_PLACE = re.compile(r"evaluators\[(\d+)\]")
 
 
 def _with(plan: Plan, more: Plan) -> Plan:

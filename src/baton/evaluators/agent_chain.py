@@ -26,7 +26,17 @@ from baton.model.score import passes
 from baton.model.views import agent_chain, broken, in_short, possible_agents
 from baton.plugins import Alias
 
-from .base import NO_DEFINITION, Details, Pair, TurnEvaluator, Unknown, Unscored, describe
+from .base import (
+    NO_DEFINITION,
+    Details,
+    Pair,
+    TurnEvaluator,
+    Unknown,
+    Unscored,
+    describe,
+    misspelt_fix,
+    wrong_target_fix,
+)
 from .matching import assignment
 
 Mode = Literal["exact", "subset", "contains", "flexible"]
@@ -333,13 +343,10 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         for name in match.missing:
             alike = nearest(name, match.extra, 1, 0.8)
             if alike:
-                return f"`{name}` is expected and `{alike[0]}` ran; is one of them misspelt?"
+                return misspelt_fix(name, alike[0])
         for name in match.extra:
             if match.missing and name in match.sent_by:
-                return (
-                    f"`{match.sent_by[name]}` handed to `{name}`, not to `{match.missing[0]}`: "
-                    "look at its instructions and at the descriptions of both"
-                )
+                return wrong_target_fix(match.sent_by[name], name, match.missing[0])
         if not match.missing and looser is not None and self.sequence_match_type == "exact":
             return f"the agents ran in another order or number: {looser} allows that"
         return None

@@ -385,6 +385,23 @@ class Unknown(str):
 NO_DEFINITION = "whether `{}` is a tool or an agent is not recorded: give definitions of the agents"
 """Why a verdict about a call is unknown."""
 
+
+def misspelt_fix(expected: str, actual: str) -> str:
+    """Say how to fix a dispatch whose receiver has nearly the expected name."""
+    return f"`{expected}` is expected and `{actual}` ran; is one of them misspelt?"
+
+
+def wrong_target_fix(sender: str, actual: str, expected: str) -> str:
+    """Say how to fix a dispatch to the wrong agent; the same words from every evaluator.
+
+    Reports print the same advice once for a case.
+    """
+    return (
+        f"`{sender}` handed to `{actual}`, not to `{expected}`: look at its instructions and at "
+        "the descriptions of both"
+    )
+
+
 Compared = TypeVar("Compared")
 Which = Literal["stated", "last", "stated and last", "every"]
 """Which turns are compared: those that state something, the last one played, or all."""

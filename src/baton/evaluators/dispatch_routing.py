@@ -31,7 +31,15 @@ from baton.model import (
 )
 from baton.model.views import group_of, possible_agents, run_names
 
-from .base import NO_DEFINITION, Details, Pair, TurnEvaluator, describe
+from .base import (
+    NO_DEFINITION,
+    Details,
+    Pair,
+    TurnEvaluator,
+    describe,
+    misspelt_fix,
+    wrong_target_fix,
+)
 
 Kind = Literal["transfer", "delegate", "sequence"]
 
@@ -135,12 +143,9 @@ class DispatchRouting(TurnEvaluator[list[Score]], frozen=True, kw_only=True):
             sender = wrong.sent.dispatch.from_agent
             fix = None
             if nearest(to, [actual], 1, 0.8):
-                fix = f"`{to}` and `{actual}`: is one of them misspelt?"
+                fix = misspelt_fix(to, actual)
             elif sender is not None:
-                fix = (
-                    f"look at the instructions of `{sender}` and at the descriptions of `{to}` "
-                    f"and `{actual}`"
-                )
+                fix = wrong_target_fix(sender, actual, to)
             yield self._about(
                 pair,
                 0.0,

@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from baton.model import Differs, Hop, changed, first_difference, incomparable
+from baton.model import Differs, Hop, changed, counted, first_difference, incomparable
+from baton.model.rounding import digits
 from baton.stats.comparison import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
 from .baseline import Snapshot
@@ -171,9 +172,12 @@ def figures(one: AxisChange) -> str:
     made = one.difference
     apart = made.difference
     interval = ""
+    places = digits(made.before, made.after)
     if apart.low is not None and apart.high is not None:
-        interval = f" [{apart.low:+.2f}, {apart.high:+.2f}]"
-    return f"{made.before:.2f} → {made.after:.2f} ({apart.value:+.2f}{interval})"
+        interval = f" [{apart.low:+.{places}f}, {apart.high:+.{places}f}]"
+    return (
+        f"{made.before:.{places}f} → {made.after:.{places}f} ({apart.value:+.{places}f}{interval})"
+    )
 
 
 def needed(one: AxisChange) -> str:
@@ -181,13 +185,13 @@ def needed(one: AxisChange) -> str:
     have = one.difference.difference.n
     ways = []
     if one.repeats_needed is not None:
-        repeats = "repeat" if one.repeats_needed == 1 else "repeats"
-        ways.append(f"{one.repeats_needed} {repeats} of each case")
+        ways.append(f"{counted(one.repeats_needed, 'repeat')} of each case")
     if one.cases_needed is not None and one.cases_needed > have:
-        ways.append(f"{one.cases_needed - have} more cases")
+        ways.append(counted(one.cases_needed - have, "more case"))
     if ways:
         return f"{' or '.join(ways)} would decide it"
-    return "more cases would decide it; these do not show how many"
+    # One case, or cases that all changed by the same amount, have no spread to compute it from.
+    return "add cases or repeats"
 
 
 def p_text(p: float) -> str:

@@ -28,6 +28,12 @@ def option(name: str, value: Any = ...) -> str:
     return _spelling.get()(name, value)
 
 
+def one_of(name: str, index: int, value: Any) -> str:
+    """Return the name of one of several values: ``evaluators[0]``, or ``--evaluator NAME``."""
+    spelling = _spelling.get()
+    return f"{name}[{index}]" if spelling is in_python else spelling(name, value)
+
+
 @contextmanager
 def options_named_by(spelling: Spelling) -> Iterator[None]:
     """Use other names of options inside this block."""

@@ -13,6 +13,7 @@ from rich.table import Table
 from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
 from baton.gate.compare_case import CaseSide, CaseStep, ComparedCase
 from baton.model import Hop, Score, counted
+from baton.model.rounding import rounded
 from baton.stats.comparison import PASSED, AxisChange
 
 from .markdown import cell, code
@@ -234,8 +235,8 @@ def _cells(axis: AxisChange) -> tuple[str, ...]:
     _, _, apart = figures(axis).partition(" (")
     return (
         one_line(str(axis.axis), 60),
-        f"{made.before:.2f}",
-        f"{made.after:.2f}",
+        rounded(made.before, made.after),
+        rounded(made.after, made.before),
         apart.removesuffix(")"),
         "–" if axis.p is None else p_text(axis.p),
         str(made.difference.n),
@@ -254,7 +255,8 @@ def _spent(compared: Compared) -> Iterator[str]:
 def _case_lines(case: WorseCase) -> Iterator[str]:
     change = case.change
     axis = "" if change.axis.name == PASSED else f" {change.axis}"
-    yield f"  {one_line(change.case, 120)}{axis} {change.before:.2f} → {change.after:.2f}"
+    before, after = rounded(change.before, change.after), rounded(change.after, change.before)
+    yield f"  {one_line(change.case, 120)}{axis} {before} → {after}"
     if case.parted:
         turn = next(hop.turn for hop in (case.before, case.after) if hop is not None)
         yield (f"    turn {turn}: was {_hop(case.before)}, is {_hop(case.after, with_id=True)}")

@@ -20,6 +20,7 @@ from baton.model import (
     RoutingCell,
     counted,
 )
+from baton.model.rounding import digits, rounded
 from baton.stats.intervals import is_above, mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import agents_of, mistakes
@@ -93,16 +94,17 @@ def pass_lines(rate: PassRate | None) -> Iterator[str]:
         of = f"{rate.cases:,} cases"
     left = [counted(rate.errors, "error")] if rate.errors else []
     left += [f"{rate.skipped:,} skipped"] if rate.skipped else []
-    interval = "" if rate.low is None else f" [{rate.low:.2f}, {rate.high:.2f}]"
+    places = 2 if rate.value is None else digits(rate.value)
+    interval = "" if rate.low is None else f" [{rate.low:.{places}f}, {rate.high:.{places}f}]"
     if rate.value is None:
         yield f"pass rate unknown: 0 of {of} scored, {', '.join(left)}"
     elif left:
         yield (
-            f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {rate.scored:,} passed; "
-            f"{rate.scored:,} of {of} scored, {', '.join(left)}"
+            f"pass rate {rate.value:.{places}f}{interval}: {rate.passed:,} of {rate.scored:,} "
+            f"passed; {rate.scored:,} of {of} scored, {', '.join(left)}"
         )
     else:
-        yield f"pass rate {rate.value:.2f}{interval}: {rate.passed:,} of {of}"
+        yield f"pass rate {rate.value:.{places}f}{interval}: {rate.passed:,} of {of}"
     repeats = rate.repeats
     if repeats is None:
         return
@@ -251,7 +253,7 @@ def print_by_agent(
         missed = next((status for status in statuses if status != "passed"), None)
         style = _STYLES.get(missed or (statuses[0] if statuses else None), "")
         failed = f", {counted(errors, 'error')}" if errors else ""
-        return Text(f"{_two_digits(mean)} ({scored}{failed})", style)
+        return Text(f"{_written(mean)} ({scored}{failed})", style)
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("mean (verdicts)")
@@ -443,8 +445,8 @@ def gate_line(result: GateResult) -> str:
         cases.append(f"{low.case_id}{repeat}{value}" + (f" at {steps}" if steps else ""))
     worst = f"; the worst: {', '.join(cases)}" if cases else ""
     if not result.reason:
-        mean = _two_digits(result.mean)
         limit = result.threshold or 0
+        mean = _written(result.mean, result.threshold)
         # `>= 80` is meant as 80 %, and no value reaches it. Scales of rubrics end at 10.
         is_percent = 10 < limit <= 100 and result.mean is not None and result.mean <= 1
         hint = f"; values are from 0 to 1: write {limit / 100:g}" if is_percent else ""
@@ -454,5 +456,5 @@ def gate_line(result: GateResult) -> str:
     return f"gate: {result.rule}: {f'{axis}: ' if axis else ''}{result.reason}{worst}"
 
 
-def _two_digits(mean: float | None) -> str:
-    return "–" if mean is None else f"{mean:.2f}"
+def _written(mean: float | None, limit: float | None = None) -> str:
+    return "–" if mean is None else rounded(mean, limit)

@@ -13,7 +13,7 @@ from baton.store import Header, Reportable
 
 from .figures import arrow, gate_lines, pass_lines, repeats_of, share_text
 from .terminal import alike_repeats, by_case, efficiency_line, repeat_text
-from .text import one_line, place_names, place_of, value_text
+from .text import new_advice, one_line, place_names, place_of, value_text
 
 MOST_BYTES = 60_000
 """GitHub takes 65,536 characters in a comment; this leaves room for other text."""
@@ -134,12 +134,13 @@ def _case_text(result: CaseResult) -> list[str]:
 
 def _scores(result: CaseResult) -> Iterator[str]:
     wanted = ("failed", "error") if result.status != "skipped" else ("skipped",)
+    given: set[str] = set()
     for score in result.scores:
         if score.status in wanted:
             verdict = f"{code(score.evaluator, 80)} {score.status}{value_text(score)}"
             yield f"{verdict}: {code(place_names(score, result.places) + score.reason)}"
-            if isinstance(score.details.get("fix"), str):
-                yield f"to fix it: {code(score.details['fix'])}"
+            if advice := new_advice(score, given):
+                yield f"to fix it: {code(advice)}"
 
 
 def cell(text: str, limit: int = 80) -> str:
@@ -151,8 +152,10 @@ def cell(text: str, limit: int = 80) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """Return a percentage that is 100 % only for all."""
-    return "100 %" if part == whole else f"{min(99, round(100 * part / whole))} %"
+    """Return a percentage that is 100 % only for all, and 0 % only for none."""
+    if part in (0, whole):
+        return "100 %" if part else "0 %"
+    return f"{min(99, max(1, round(100 * part / whole)))} %"
 
 
 REPORT = Entry("markdown", write_markdown, "a comment on a pull request")

@@ -22,11 +22,20 @@ from baton.model import (
     chain_turns,
     counted,
 )
+from baton.model.rounding import digits
 from baton.plugins import Alias, Entry
 from baton.store import Header, IndexRow, Reportable, recorded_of
 
 from .figures import gate_lines, pass_lines, print_asked, print_by_agent, print_routing, repeats_of
-from .text import Text, console_for, content_line, dispatches_of, one_line, value_text
+from .text import (
+    Text,
+    console_for,
+    content_line,
+    dispatches_of,
+    new_advice,
+    one_line,
+    value_text,
+)
 from .trace import dollars
 
 _LOOKED_AT = 100
@@ -283,7 +292,9 @@ def case_lines(
     if text := repeat_text(result, header.repeats, times):
         head.append(f"  {text}", "dim")
     if result.mean is not None and isinstance(header.pass_rule, dict):
-        head.append(f"  mean {result.mean:.2f}, needs {header.pass_rule['mean']:.2f}", "dim")
+        least = header.pass_rule["mean"]
+        places = digits(result.mean, least)
+        head.append(f"  mean {result.mean:.{places}f}, needs {least:.{places}f}", "dim")
     location = result.recorded.location if result.recorded is not None else None
     yield head.append(f"  {one_line(location, 200)}" if location else "", "dim")
     if detailed and result.efficiency is not None and (spent := case_line(result.efficiency)):
@@ -307,15 +318,16 @@ def case_lines(
     for score in shown:
         same = (score.status, score.reason) if score.value is None else (id(score),)
         groups.setdefault(same, []).append(score)
+    given: set[str] = set()
     for alike in groups.values():
-        yield from _scores(alike)
+        yield from _scores(alike, given)
 
 
 def _names(scores: list[Score]) -> str:
     return ", ".join(dict.fromkeys(score.evaluator for score in scores))
 
 
-def _scores(alike: list[Score]) -> Iterator[Text]:
+def _scores(alike: list[Score], given: set[str]) -> Iterator[Text]:
     score = alike[0]
     yield Text(f"  {_names(alike)} {score.status}", STYLES[score.status]).append(value_text(score))
     wrong = [turn for turn in chain_turns(score) if turn.score < 1]
@@ -323,8 +335,8 @@ def _scores(alike: list[Score]) -> Iterator[Text]:
         yield Text(f"    {dispatches_of(alike)}{one_line(score.reason, 400)}")
     for turn in wrong:
         yield from _side_by_side(turn)
-    if isinstance(score.details.get("fix"), str):
-        yield Text(f"    to fix it: {one_line(score.details['fix'], 400)}", "cyan")
+    if advice := new_advice(score, given):
+        yield Text(f"    to fix it: {one_line(advice, 400)}", "cyan")
 
 
 def _side_by_side(turn: ChainTurn) -> Iterator[Text]:

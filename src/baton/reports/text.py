@@ -17,6 +17,7 @@ from rich.style import Style
 from rich.text import Text as RichText
 
 from baton.model import CaseResult, Content, Placed, Score, named_evidence
+from baton.model.rounding import digits
 from baton.model.visible import folded_line, visible, visible_line
 from baton.safe_output import own_output
 
@@ -79,8 +80,22 @@ def value_text(score: Score) -> str:
     """Show the value of a score and its threshold; nothing if there is no verdict."""
     if score.value is None:
         return ""
-    needs = "" if score.threshold is None else f", needs {score.threshold:.2f}"
-    return f" {score.value:.2f}{needs}"
+    places = digits(score.value, score.threshold)
+    needs = "" if score.threshold is None else f", needs {score.threshold:.{places}f}"
+    return f" {score.value:.{places}f}{needs}"
+
+
+def new_advice(score: Score, given: set[str]) -> str | None:
+    """Return how to fix what failed, unless it is in ``given``, to which it is added.
+
+    Two evaluators can fail for one cause, such as `agent_chain` and `dispatch_routing` if work went
+    to the wrong agent.
+    """
+    advice = score.details.get("fix")
+    if not isinstance(advice, str) or advice in given:
+        return None
+    given.add(advice)
+    return advice
 
 
 _WIDE = 400

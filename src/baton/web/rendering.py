@@ -20,6 +20,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from baton.model import counted
+from baton.model.rounding import digits, rounded
 from baton.model.visible import (
     LINE_BREAKS,
     UNSEEN,
@@ -69,6 +70,8 @@ def environment(assets: Assets) -> Environment:
         count=count_text,
         short=short_count,
         percent=percent_text,
+        rounded=rounded,
+        digits=digits,
         size=size_text,
         counted=counted,
         plain_json=json_attribute,

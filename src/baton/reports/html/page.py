@@ -24,7 +24,7 @@ from baton.model.score import WORST_FIRST
 from baton.model.visible import visible, visible_line
 from baton.reports.figures import gate_lines
 from baton.reports.terminal import align, case_line, counter_texts
-from baton.reports.text import one_line
+from baton.reports.text import new_advice, one_line
 from baton.runner.costs import fill_costs
 from baton.stats.routing import plain_matrix
 from baton.store import FoundTrace, Reportable
@@ -221,7 +221,8 @@ def case_view(
     result: CaseResult, trace_or_why: FoundTrace, mean_needed: float | None, cards: Cards = "whole"
 ) -> Plain:
     """Return everything that the page shows of a case; ``cards`` as in :func:`trace_view`."""
-    scores = [score_view(score) for score in result.scores]
+    given: set[str] = set()
+    scores = [{**score_view(each), "fix": new_advice(each, given)} for each in result.scores]
     view: Plain = {
         "scores": sorted(scores, key=lambda score: WORST_FIRST[score["status"]]),
         "error": result.error,

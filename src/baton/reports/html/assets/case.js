@@ -12,7 +12,7 @@ export function showCase(view, row, alike, names, repeats) {
   const about = [
     repeats > 1 && "repeat " + (row.repeat + 1) + " of " + repeats,
     view.where, view.recorded && view.recorded.location, view.spent,
-    view.mean && "mean " + score(view.mean[0]) + ", needs " + score(view.mean[1]),
+    view.mean && "mean " + score(...view.mean) + ", needs " + score(view.mean[1], view.mean[0]),
   ].filter(Boolean);
   fill(
     document.getElementById("view"),

@@ -92,8 +92,14 @@ export function duration(value) {
   return hours ? hours + " h " + minutes + " min" : minutes + " min" + (rest && minutes < 10 ? " " + rest + " s" : "");
 }
 
-export function score(value) {
-  return value >= 0 && value < 1 ? Math.min(0.99, value).toFixed(2) : String(Math.round(value * 100) / 100);
+// A value with two digits, or up to six if it would read 0 or 1 otherwise, or like another one that
+// it is compared with: 0.798, which needs 0.80.
+export function score(value, other) {
+  const most = (one) => Number(one.toFixed(6));
+  const apart = new Set([0, 1, value, ...(typeof other === "number" ? [other] : [])].map(most));
+  let places = 2;
+  while (places < 6 && new Set([...apart].map((one) => one.toFixed(places))).size < apart.size) places += 1;
+  return value >= 0 && value < 1 ? value.toFixed(places) : String(Number(value.toFixed(places)));
 }
 
 // Each agent has its own color, the same everywhere, and different from green and red.

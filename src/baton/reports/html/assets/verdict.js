@@ -6,8 +6,8 @@ import { isPlaced } from "./record.js";
 // Draws a score; `about` has the index of the trace, and functions that go to its parts.
 export function scorePart(one, about) {
   const loud = one.status === "failed" || one.status === "error";
-  const value = one.value === null || one.value === undefined ? null : score(one.value);
-  const needs = one.threshold === undefined || value === null ? null : " / " + score(one.threshold);
+  const value = one.value === null || one.value === undefined ? null : score(one.value, one.threshold);
+  const needs = one.threshold === undefined || value === null ? null : " / " + score(one.threshold, one.value);
   return el(
     "details",
     { class: "score " + one.status, open: loud },
