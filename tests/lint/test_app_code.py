@@ -172,15 +172,92 @@ def test_an_agent_with_two_parents(check: Check, tmp_path: Path) -> None:
             ' tool_config=ToolConfig(function_calling_config=F(mode="ANY")))',
             False,
         ),
+        ("planner=PLANNER", True),
+        ("planner=BuiltInPlanner(thinking_config=THINKING)", True),
+        ("planner=PLANNER, generate_content_config=CALLS", False),
+        ("planner=BuiltInPlanner(thinking_config=ThinkingConfig(thinking_budget=NONE))", False),
+        ("planner=BuiltInPlanner(thinking_config=ThinkingConfig(thinking_budget=env()))", False),
+        ('generate_content_config={"thinking_config": {"include_thoughts": True}}', True),
+        ("generate_content_config=C(thinking_config={'thinking_budget': 0})", False),
     ],
 )
 def test_a_model_that_thinks_may_skip_a_tool(
     check: Check, tmp_path: Path, options: str, warned: bool
 ) -> None:
+    variables = """
+NONE = 0
+THINKING = ThinkingConfig(include_thoughts=True)
+PLANNER = BuiltInPlanner(thinking_config=THINKING)
+CALLS = C(tool_config=ToolConfig(function_calling_config={"mode": "ANY"}))
+"""
     code = f'root_agent = Agent(name="desk", tools=[lookup], {options})'
-    folder = app(tmp_path / "desk", f"{HEAD}\n{code}\n")
+    folder = app(tmp_path / "desk", f"{HEAD}\n{variables}\n{code}\n")
     cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup")))
     assert [found.rule for found in check(cases, folder)] == (["thinking"] if warned else [])
+
+
+PARTS = """
+from google.adk.agents import LlmAgent
+helper = LlmAgent(name="helper")
+def make_helper():
+    return LlmAgent(name="helper")
+"""
+
+
+@pytest.mark.parametrize(
+    ("imports", "agents", "rules"),
+    [
+        ("from .parts import make_helper as make", "a = A(name='a', sub_agents=[make])",
+         ["function-agent"]),
+        ("from . import parts", "a = A(name='a', sub_agents=[parts.make_helper])",
+         ["function-agent"]),
+        ("from desk import parts as p", "a = A(name='a', sub_agents=[p.make_helper()])", []),
+        ("from functools import partial", "a = A(name='a', sub_agents=[partial(A, name='x')])",
+         ["function-agent"]),
+        ("", "a = A(name='a', sub_agents=[lambda: A(name='x')])", ["function-agent"]),
+        ("from . import parts\nfrom .parts import helper as h",
+         "a = A(name='a', sub_agents=[h])\nb = A(name='b', sub_agents=[parts.helper])",
+         ["second-parent"]),
+        ("from . import parts",
+         "helper = A(name='own')\na = A(name='a', sub_agents=[helper])\n"
+         "b = A(name='b', sub_agents=[parts.helper])", []),
+    ],
+)  # fmt: skip
+def test_things_that_are_imported_under_another_name(
+    check: Check, tmp_path: Path, imports: str, agents: str, rules: list[str]
+) -> None:
+    head = f"from google.adk.agents import LlmAgent as A\n{imports}\n"
+    folder = app(tmp_path / "desk", f"{head}{agents}\nroot_agent = A(name='root')\n")
+    (folder / "parts.py").write_text(PARTS, encoding="utf-8")
+    assert [found.rule for found in check(folder)] == rules
+
+
+def test_two_modules_with_a_variable_of_the_same_name_have_two_agents(
+    check: Check, tmp_path: Path
+) -> None:
+    code = "from google.adk.agents import Agent\nc = Agent(name='{0}')\n{0}s = Agent(name='{0}s', "
+    folder = app(tmp_path / "desk", code.format("a") + "sub_agents=[c])\n")
+    (folder / "more.py").write_text(code.format("b") + "sub_agents=[c])\n", encoding="utf-8")
+    assert check(folder) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "tools=[search, lookup]",
+        "tools=[VERTEX, lookup]",
+        "tools=[lookup], code_executor=BuiltInCodeExecutor()",
+    ],
+)
+def test_tools_inside_the_model_by_other_names(check: Check, tmp_path: Path, options: str) -> None:
+    code = f"""
+from google.adk.tools import google_search as search
+VERTEX = VertexAiSearchTool(data_store_id="d")
+root_agent = Agent(name="desk", {options})
+"""
+    folder = app(tmp_path / "desk", f"{HEAD}\n{code}\n")
+    cases = evalset(tmp_path / "cases.json", evals("a", turn("hi", "lookup")))
+    assert [found.rule for found in check(cases, folder)] == ["search-metric"]
 
 
 def test_agents_of_another_framework_are_left_alone(check: Check, tmp_path: Path) -> None:

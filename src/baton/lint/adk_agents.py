@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from .model_tools import MODEL_TOOLS
@@ -45,11 +47,13 @@ class Child(NamedTuple):
 
     ``instance``: a variable with an agent; ``function``: a function that was not called; ``made``:
     an agent that is created there, or by a function of the app; ``unclear``: anything else.
+    ``source`` is the file and the line where an instance is created.
     """
 
     kind: Literal["instance", "function", "made", "unclear"]
     name: str
     line: int
+    source: tuple[str, int] | None = None
 
 
 class CodeAgent(NamedTuple):
@@ -79,9 +83,14 @@ class _Names(NamedTuple):
 
     def value(self, file: str, name: str) -> ast.expr | None:
         """Return the value of a name in a module, or in the only other module that defines it."""
+        where = self.file_of(file, name)
+        return None if where is None else self.values[where][name]
+
+    def file_of(self, file: str, name: str) -> str | None:
+        """Return the file of the module that gives a name its value."""
         if name in self.values[file]:
-            return self.values[file][name]
-        others = [values[name] for values in self.values.values() if name in values]
+            return file
+        others = [other for other, values in self.values.items() if name in values]
         return others[0] if len(others) == 1 and not self.is_function(file, name) else None
 
     def is_function(self, file: str, name: str) -> bool:
@@ -115,6 +124,70 @@ def read_agents(trees: Mapping[str, ast.Module]) -> list[CodeAgent]:
             if isinstance(node, ast.Call) and called(node) in names.classes:
                 agents.append(_agent(node, file, names, at_import=id(node) not in within))
     return agents
+
+
+def give_original_names(trees: Mapping[str, ast.Module]) -> None:
+    """Replace the names that modules give to imported things by the original ones, in place.
+
+    ``from google.adk.agents import LlmAgent as A`` and ``from . import parts`` with ``parts.make``
+    mean ``LlmAgent`` and ``make``. A name stays as it is if the module has another thing of the
+    original name.
+    """
+    own_modules = {Path(file).stem for file in trees}
+    for tree in trees.values():
+        bound = {name for node in ast.walk(tree) for name in _bound(node)}
+        things: dict[str, tuple[str, str]] = {}
+        modules: set[str] = set()
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Import | ast.ImportFrom):
+                continue
+            origin = (node.module or "") if isinstance(node, ast.ImportFrom) else None
+            for alias in node.names:
+                last = alias.name.rpartition(".")[2]
+                of_google = (origin if origin is not None else alias.name).startswith("google")
+                if last in own_modules and not of_google:
+                    modules.add(alias.asname or alias.name)
+                elif origin is not None:
+                    things[alias.asname or alias.name] = (origin, alias.name)
+        originals = Counter(set(things.values()))
+        alike = Counter(name for _, name in originals)
+        new_names = {
+            name: original
+            for name, (_, original) in things.items()
+            if name != original and name not in bound | modules
+            if original not in bound | modules and alike[original] == 1
+        }
+        taken = bound | modules | things.keys()
+        for node in ast.walk(tree):
+            for field, value in ast.iter_fields(node):
+                if isinstance(value, ast.expr):
+                    setattr(node, field, _with_original(value, new_names, modules - bound, taken))
+                elif isinstance(value, list):
+                    value[:] = [
+                        _with_original(each, new_names, modules - bound, taken)
+                        if isinstance(each, ast.expr)
+                        else each
+                        for each in value
+                    ]
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+
+
+def _with_original(
+    node: ast.expr, names: Mapping[str, str], modules: Set[str], taken: Set[str]
+) -> ast.expr:
+    match node:
+        case ast.Name(id=name) if name in names:
+            return ast.copy_location(ast.Name(names[name], node.ctx), node)
+        case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
+            return node if name in taken else ast.copy_location(ast.Name(name, node.ctx), node)
+    return node
 
 
 def makes_unread_agents(trees: Iterable[ast.Module]) -> bool:
@@ -184,37 +257,77 @@ def _agent(node: ast.Call, file: str, names: _Names, *, at_import: bool) -> Code
     name = keywords.get("name")
     if isinstance(name, ast.Name):
         name = names.value(file, name.id)
-    thinks = any(
-        _thinks(keywords[key]) for key in ("planner", "generate_content_config") if key in keywords
-    )
+    settings = [
+        inner
+        for key in ("planner", "generate_content_config")
+        if key in keywords
+        for inner in _reachable(keywords[key], file, names)
+    ]
     return CodeAgent(
         name=name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None,
         file=file,
         line=node.lineno,
         children=[*_children(keywords.get("sub_agents"), file, names)],
         tools=_tools(keywords.get("tools"), file, names),
-        inside=frozenset(_inside(keywords.get("tools"), file, names)),
-        thinks=thinks and not _has_to_call(node),
+        inside=frozenset(_inside(keywords, file, names)),
+        thinks=_thinks(settings, file, names) and not _has_to_call(settings),
         at_import=at_import,
     )
 
 
-def _thinks(node: ast.expr) -> bool:
+def _reachable(node: ast.expr, file: str, names: _Names) -> Iterator[ast.AST]:
+    """Yield the parts of an expression, and those of the variables in it: `planner=PLANNER`."""
+    seen: set[str] = set()
+    open_: list[ast.expr] = [node]
+    while open_:
+        for inner in ast.walk(open_.pop()):
+            yield inner
+            if isinstance(inner, ast.Name) and inner.id not in seen and len(seen) < _MOST_NAMES:
+                seen.add(inner.id)
+                value = names.value(file, inner.id)
+                open_ += [] if value is None else [value]
+
+
+def _options(node: ast.AST) -> dict[str, ast.expr]:
+    """Return the keywords of a call, or the entries of a dict: ADK accepts both for a config."""
+    match node:
+        case ast.Call(keywords=keywords):
+            return {keyword.arg: keyword.value for keyword in keywords if keyword.arg}
+        case ast.Dict(keys=keys, values=values):
+            pairs = zip(keys, values, strict=True)
+            return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+    return {}
+
+
+def _thinks(settings: Iterable[ast.AST], file: str, names: _Names) -> bool:
     """Tell whether a model is configured to think; a budget of 0 turns thinking off."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call) and called(inner) == "ThinkingConfig":
-            budgets = [k.value for k in inner.keywords if k.arg == "thinking_budget"]
-            return not any(isinstance(b, ast.Constant) and b.value == 0 for b in budgets)
+    for node in settings:
+        stated = _options(node)
+        config = stated.get("thinking_config", stated.get("thinkingConfig"))
+        if isinstance(config, ast.Name):
+            config = names.value(file, config.id)
+        if isinstance(config, ast.Call | ast.Dict):
+            options = _options(config)
+            budget = options.get("thinking_budget", options.get("thinkingBudget"))
+            if budget is None:
+                return True
+            if isinstance(budget, ast.Name):
+                budget = names.value(file, budget.id)
+            match budget:
+                case ast.Constant(value=value):
+                    return value != 0
+                case ast.UnaryOp(op=ast.USub()):  # -1: the model decides how long
+                    return True
+            return False  # computed: it may be 0
     return False
 
 
-def _has_to_call(node: ast.Call) -> bool:
+def _has_to_call(settings: Iterable[ast.AST]) -> bool:
     """Tell whether a model has to call a tool: ``mode="ANY"``, or the member of that name."""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.keyword) and inner.arg == "mode":
-            match inner.value:
-                case ast.Constant(value="ANY") | ast.Attribute(attr="ANY"):
-                    return True
+    for node in settings:
+        match _options(node).get("mode"):
+            case ast.Constant(value="ANY") | ast.Attribute(attr="ANY"):
+                return True
     return False
 
 
@@ -255,11 +368,20 @@ def _children(node: ast.expr | None, file: str, names: _Names) -> Iterator[Child
             case ast.Name(id=name) if names.is_function(file, name):
                 yield Child("function", name, each.lineno)
             case ast.Name(id=name):
-                value = names.value(file, name)
-                known = isinstance(value, ast.Call) and _makes_agent(value, file, names)
-                yield Child("instance" if known else "unclear", name, each.lineno)
+                value, where = names.value(file, name), names.file_of(file, name)
+                if isinstance(value, ast.Call) and where and _makes_agent(value, where, names):
+                    yield Child("instance", name, each.lineno, (where, value.lineno))
+                else:
+                    yield Child("unclear", name, each.lineno)
             case ast.Call() if _makes_agent(each, file, names):
                 yield Child("made", "", each.lineno)
+            case ast.Lambda():
+                yield Child("function", "lambda", each.lineno)
+            case ast.Call(
+                func=ast.Name(id="partial")
+                | ast.Attribute(value=ast.Name(id="functools"), attr="partial")
+            ):
+                yield Child("function", "partial", each.lineno)
             case _:
                 yield Child("unclear", "", each.lineno)
 
@@ -280,12 +402,16 @@ def _tools(node: ast.expr | None, file: str, names: _Names) -> frozenset[str] | 
     return frozenset(tools)
 
 
-def _inside(node: ast.expr | None, file: str, names: _Names) -> Iterator[str]:
-    for each in _entries(node, file, names):
-        match each:
+def _inside(keywords: Mapping[str | None, ast.expr], file: str, names: _Names) -> Iterator[str]:
+    """Yield the tools that run inside the model; `code_executor` is one, but not among `tools`."""
+    executor = keywords.get("code_executor")
+    for each in (*_entries(keywords.get("tools"), file, names), *([executor] if executor else ())):
+        is_variable = isinstance(each, ast.Name) and each.id not in MODEL_TOOLS
+        value = names.value(file, each.id) if isinstance(each, ast.Name) and is_variable else each
+        match value:
             case ast.Name(id=name) | ast.Attribute(attr=name) if name in MODEL_TOOLS:
                 yield name
-            case ast.Call() if (name := called(each) or "") in MODEL_TOOLS:
+            case ast.Call() if (name := called(value) or "") in MODEL_TOOLS:
                 yield name
 
 

@@ -12,6 +12,7 @@ from .adk_agents import (
     CodeAgent,
     Instruction,
     called,
+    give_original_names,
     makes_unread_agents,
     module_functions,
     read_agents,
@@ -102,6 +103,7 @@ def read_app(folder: Path) -> App:
             trees[str(file)] = ast.parse(file.read_text(encoding="utf-8"))
         except (SyntaxError, ValueError, OSError):
             unclear = True
+    give_original_names(trees)
     nodes = [(file, node) for file, tree in trees.items() for node in ast.walk(tree)]
     texts = _module_texts(trees.values())
     functions = frozenset(

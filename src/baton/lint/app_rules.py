@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from baton.evaluators.tool_calls import ToolCalls
@@ -16,6 +15,7 @@ from .checked_files import CaseFile, LintWarning, Scope
 from .model_tools import MODEL_TOOLS
 
 FUNCTION_AGENT = "function-agent"
+_NAMELESS = ("lambda", "partial")
 
 
 # What goes wrong: `sub_agents=[create_researcher]` without the parentheses. ADK refuses the app
@@ -31,7 +31,9 @@ def function_agents(scope: Scope) -> Iterator[LintWarning]:
                     rule=FUNCTION_AGENT,
                     what=f"`{child.name}` among the sub-agents of {_of(agent)} is a function, not "
                     "an agent: ADK refuses it",
-                    remedy=f"call it: `{child.name}()`",
+                    remedy="pass the agent that it returns"
+                    if child.name in _NAMELESS
+                    else f"call it: `{child.name}()`",
                 )
 
 
@@ -45,15 +47,13 @@ def second_parents(scope: Scope) -> Iterator[LintWarning]:
     """Warn of an agent that is a sub-agent twice."""
     for app in _apps(scope):
         at_import = [agent for agent in app.agents if agent.at_import]
-        uses = Counter(
-            child.name for a in at_import for child in a.children if child.kind == "instance"
-        )
-        seen: set[str] = set()
+        # Two modules can have a variable of the same name: what counts is where it was created.
+        seen: set[tuple[str, int]] = set()
         for agent in at_import:
             for child in agent.children:
-                if child.kind != "instance" or uses[child.name] < 2:
+                if child.source is None:
                     continue
-                if child.name in seen:
+                if child.source in seen:
                     yield LintWarning(
                         file=agent.file,
                         line=child.line,
@@ -62,7 +62,7 @@ def second_parents(scope: Scope) -> Iterator[LintWarning]:
                         "raises an error, because it already has a parent",
                         remedy="make one for each parent, in a function that is called for each",
                     )
-                seen.add(child.name)
+                seen.add(child.source)
 
 
 SEARCH_METRIC = "search-metric"
