@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from baton.cli import main
+from baton.testing.adk import AgentEvaluator
 
 CASES = "cases: [{id: a, input: Hi, response: Yo, tags: [x]}, {id: b, input: Ho, rubrics: [Kind.]}]"
 
@@ -31,6 +33,22 @@ def test_what_is_lost_and_added_is_on_stderr_and_no_failure(
         f"{out}: 2 of 2 cases, 2 changed",
     ]
     assert main(["check", str(out)]) == 0
+
+
+def test_it_is_found_by_the_name_of_adks_migration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "old.test.json"
+    old.write_text('[{"query": "Hi", "expected_tool_use": [], "reference": "Yo"}]')
+    session = tmp_path / "initial.session.json"
+    session.write_text('{"app_name": "desk", "user_id": "kim", "state": {"tier": "gold"}}')
+    new = tmp_path / "new.evalset.json"
+    AgentEvaluator.migrate_eval_data_to_new_schema(str(old), str(new), str(session))
+    (case,) = json.loads(new.read_text(encoding="utf-8"))["eval_cases"]
+    begins = {"app_name": "desk", "user_id": "kim", "state": {"tier": "gold"}}
+    assert case["session_input"] == begins
+    assert main(["migrate_eval_data_to_new_schema", str(old)]) == 2
+    assert "did you mean `convert`?" in capsys.readouterr().err
 
 
 def test_strict_is_a_failure_where_anything_is_lost(cases: Path) -> None:

@@ -90,6 +90,8 @@ _OTHER_COMMANDS = {
     "inspect": "show",
     "print": "show",
     "import": "pull",
+    "migrate": "convert",
+    "migrate_eval_data_to_new_schema": "convert",
     "fetch": "pull",
     "html": "report",
 }

@@ -14,10 +14,12 @@ import msgspec
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem, counted
+from baton.model.rounding import digits
 from baton.model.score import passes
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
 from baton.runner.loop import run
+from baton.session.convert import convert
 from baton.session.evaluate import prepare_evaluation
 
 from .suite import Suite
@@ -26,7 +28,7 @@ _TEST_FILES = "*.test.json"
 
 
 class AgentEvaluator:
-    """Plays eval sets with an agent module, and checks the criteria in the same folder."""
+    """Plays eval sets with an agent module, and migrates old test files."""
 
     @staticmethod
     def evaluate(
@@ -91,6 +93,24 @@ class AgentEvaluator:
             return _Done()
         return checking
 
+    @staticmethod
+    def migrate_eval_data_to_new_schema(
+        old_eval_data_file: str, new_eval_data_file: str, initial_session_file: str | None = None
+    ) -> None:
+        """Write an old test file as an eval set, with the session of a separate file.
+
+        This is `baton convert OLD --to adk -o NEW --initial-session FILE`.
+
+        Raises:
+            InputError: a file has errors.
+        """
+        convert(
+            old_eval_data_file,
+            "adk",
+            new_eval_data_file,
+            initial_session=initial_session_file or None,
+        )
+
 
 class _Done:
     """A result that is already complete, for tests that await it."""
@@ -132,7 +152,8 @@ def _below(runs: Sequence[CaseResult]) -> Iterator[str]:
         threshold = next((s.threshold for s in scores if s.threshold is not None), None)
         if values and threshold is not None and not passes(fmean(values), threshold):
             over = counted(len(runs), "run")
-            yield f"  {name} is {fmean(values):.2f} over {over}, needs {threshold:.2f}"
+            mean, places = fmean(values), digits(fmean(values), threshold)
+            yield f"  {name} is {mean:.{places}f} over {over}, needs {threshold:.{places}f}"
 
 
 def suite_with_state(
