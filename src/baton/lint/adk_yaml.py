@@ -200,8 +200,8 @@ def _entries(value: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _mapping(value: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    found = next((value[key] for key in keys if key in value), None)
-    return found if isinstance(found, dict) else {}
+    first = next((value[key] for key in keys if key in value), None)
+    return first if isinstance(first, dict) else {}
 
 
 def _text(value: object) -> str | None:

@@ -546,7 +546,7 @@ class _Linker:
         stated = says.follows({text for text in last.values() if text})
         if stated is None:
             return False
-        found = 0
+        linked = 0
         for node, answers in stated.items():
             named = [o for o in begun if same_name(o.agent, node) or same_name(o.run.node, node)]
             answered = [other for other in begun if last[id(other)] in answers]
@@ -554,11 +554,11 @@ class _Linker:
             sender = next(reversed(both or named or answered), None)
             if sender is None:
                 continue
-            found += 1
+            linked += 1
             if sender.run.node is None and sender.first.in_workflow is run.first.in_workflow:
                 sender.run.node = node
             self._follow("sequence", sender, run).basis = "stated"
-        return found > 0 or not stated
+        return linked > 0 or not stated
 
     def _joined(self, run: RunSpans) -> list[RunSpans]:
         """Return the runs that the source names as those that a run waited for.
@@ -673,14 +673,14 @@ class _WrittenCalls:
             return None
         data = parsed(given.text) if given.data is None else given.data
         key = _canonical(data) if isinstance(data, dict) else (given.text or "").strip()
-        found = self._found.get((id(run.place), key), []) if key else []
-        for place, (writer, action) in enumerate(found[:_MOST_ALIKE]):
+        writers = self._found.get((id(run.place), key), []) if key else []
+        for place, (writer, action) in enumerate(writers[:_MOST_ALIKE]):
             asked = action.started
             if writer is not run and writer.started <= run.started and run.ended <= writer.ended:
                 if action.failed and run.run.status == "completed":
                     continue  # it was answered with an error, and the agent worked
                 if asked is None or asked <= run.started + _TICK:
-                    del found[place]
+                    del writers[place]
                     return writer
         return None
 
@@ -702,7 +702,7 @@ def _adopters(
     runs: list[RunSpans], actions: ActionsByRun, owners: dict[int, RunSpans]
 ) -> dict[int, Node]:
     """Find the nearest call for each run that only time, and a name or text, place below a call."""
-    found: dict[int, Node] = {}
+    adopters: dict[int, Node] = {}
     loose = [run for run in runs if run.caller is None]
     # A call lasts at least as long as the run below it, and most calls are shorter than any run.
     shortest = min((run.ended - run.started for run in loose), default=0.0)
@@ -727,7 +727,7 @@ def _adopters(
                 fitting.append((_asked_alike(action, run), id(node) not in taken, len(nodes)))
                 nodes.append(node)
         if nodes:
-            node = found[id(run)] = nodes[max(fitting)[2]]
+            node = adopters[id(run)] = nodes[max(fitting)[2]]
             taken.add(id(node))
         outer = owners.get(id(run.outer))
         waiting = [
@@ -739,8 +739,8 @@ def _adopters(
         ]
         for action, node in waiting:
             if len(waiting) == 1 or _meant(action, run):
-                found[id(run)] = node
-    return found
+                adopters[id(run)] = node
+    return adopters
 
 
 def _around(node: Node, run: RunSpans) -> bool:
@@ -873,7 +873,7 @@ def _rename_targets(pending: list[_Transfer], run: RunSpans) -> None:
 
 def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Transfer | None:
     """Find the transfer by which this run's agent gave control to those that had it last."""
-    found: list[_Transfer] = []
+    transfers: list[_Transfer] = []
     for other in before:
         met: set[str] = set()
         at: str | None = other.run.id
@@ -882,9 +882,9 @@ def _open_transfer(place: _Place, run: RunSpans, before: list[RunSpans]) -> _Tra
             transfer = place.arrived[at]
             at = transfer.dispatch.from_run
             if not transfer.answered and same_name(transfer.sender.agent, run.agent):
-                found.append(transfer)
+                transfers.append(transfer)
                 break
-    return max(found, key=lambda transfer: transfer.dispatch.ended or 0.0, default=None)
+    return max(transfers, key=lambda transfer: transfer.dispatch.ended or 0.0, default=None)
 
 
 def _settle_lost(transfer: _Transfer, passed_over: bool) -> None:

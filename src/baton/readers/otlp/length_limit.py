@@ -112,7 +112,7 @@ def _is_torn(value: str) -> bool:
 
 def _hide(record: Span | Event, limit: int) -> int:
     """Replace the values of one record that are as long as the limit; returns their number."""
-    found = [
+    truncated = [
         key
         for key, value in record.attributes.items()
         if type(value) is str
@@ -120,11 +120,11 @@ def _hide(record: Span | Event, limit: int) -> int:
         and _reaches(value, limit)
         and not key.endswith(_IDENTITY)
     ]
-    if found:
-        hidden = {key: _legible(key, record.attributes[key]) for key in found}
+    if truncated:
+        hidden = {key: _legible(key, record.attributes[key]) for key in truncated}
         # Attributes may be shared by spans of a stream, so they are not changed in place.
         record.attributes = {**record.attributes, **hidden}
-    return len(found)
+    return len(truncated)
 
 
 def _legible(key: str, value: str) -> str:

@@ -375,8 +375,8 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
 
 def last_of(messages: list[Message], role: str) -> Content | None:
     """Return the content of the last message with a role."""
-    found = (m.content for m in reversed(messages) if m.role == role and m.content)
-    return next(found, None)
+    contents = (m.content for m in reversed(messages) if m.role == role and m.content)
+    return next(contents, None)
 
 
 def _unwrapped(value: Mapping[str, Any], role: str) -> tuple[Any, str]:
@@ -577,10 +577,10 @@ def _take(block: Mapping[str, Any], message: Message, thoughts: list[str]) -> bo
         thought = thought_of(block)
         thoughts += [thought] if thought and thought not in HIDDEN else []
         return True
-    found = calls_and_answers(block, kind)
-    for one in found or ():
+    parts = calls_and_answers(block, kind)
+    for one in parts or ():
         if isinstance(one, Call):
             message.calls.append(one)
         else:
             message.answers.append(one)
-    return found is not None
+    return parts is not None

@@ -81,21 +81,21 @@ def content_of(text: str) -> Attributes:
     Raises:
         ValueError: the text is not such a message.
     """
-    found: Attributes = {}
+    content: Attributes = {}
     said = decode_json(text)
     if not (isinstance(said, list) and len(said) == 1 and isinstance(said[0], dict)):
         raise ValueError("not one message")
     for part in said[0].get("parts", ()):
         kind = part.get("type")
         if kind in _SAID:
-            found["text"] = part.get("content")
+            content["text"] = part.get("content")
         elif kind == "data":
-            found["data"] = part.get("content")
+            content["data"] = part.get("content")
         else:
-            attachments = found.setdefault("parts", [])
+            attachments = content.setdefault("parts", [])
             if kind != "attachments":
                 attachments.append(_attachment(part))
-    return found
+    return content
 
 
 def _attachment(part: Mapping[str, Any]) -> Attributes:
@@ -139,15 +139,15 @@ def _read_tools(name: str, attributes: Mapping[str, Any]) -> Any:
 
 def write_usage(usage: Usage) -> Attributes:
     """Write token usage; GenAI's input count includes the cached tokens."""
-    found: Attributes = {}
+    written: Attributes = {}
     if usage.input_tokens is not None:
         cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
-        found[_INPUT] = usage.input_tokens + cached
+        written[_INPUT] = usage.input_tokens + cached
     for field, name in _TOKENS.items():
-        found[name] = getattr(usage, field)
+        written[name] = getattr(usage, field)
     for field in _BESIDE:
-        found[USAGE + field] = getattr(usage, field)
-    return {name: value for name, value in found.items() if value is not None}
+        written[USAGE + field] = getattr(usage, field)
+    return {name: value for name, value in written.items() if value is not None}
 
 
 def read_usage(attributes: Mapping[str, Any]) -> Attributes | None:
@@ -155,11 +155,11 @@ def read_usage(attributes: Mapping[str, Any]) -> Attributes | None:
     if USAGE + "complete" not in attributes:
         return None
     names = {**_TOKENS, **{field: USAGE + field for field in _BESIDE}}
-    found = {field: attributes[name] for field, name in names.items() if name in attributes}
+    usage = {field: attributes[name] for field, name in names.items() if name in attributes}
     if _INPUT in attributes:
-        cached = found.get("cache_read_tokens", 0) + found.get("cache_write_tokens", 0)
-        found["input_tokens"] = attributes[_INPUT] - cached
-    return found
+        cached = usage.get("cache_read_tokens", 0) + usage.get("cache_write_tokens", 0)
+        usage["input_tokens"] = attributes[_INPUT] - cached
+    return usage
 
 
 PLAIN = Form(lambda name, value: {name: value}, lambda name, attributes: attributes[name])
@@ -333,14 +333,14 @@ def write_fields(obj: msgspec.Struct) -> Attributes:
     owner = type(obj)
     names, defaults = owner.__struct_fields__, owner.__struct_defaults__
     required = len(names) - len(defaults)
-    found: Attributes = {}
+    written: Attributes = {}
     for index, name in enumerate(names):
         value = getattr(obj, name)
         by_default = index >= required and value == _made(defaults[index - required])
         if name in FIELDS[owner] and not by_default:
             attribute, form = FIELDS[owner][name]
-            found.update(form.write(attribute, value))
-    return found
+            written.update(form.write(attribute, value))
+    return written
 
 
 def _made(default: Any) -> Any:
@@ -355,18 +355,18 @@ def read_fields(owner: type[msgspec.Struct], item: Span | Event) -> Attributes:
         ValueError: the value of an attribute does not fit its field.
     """
     attributes = item.attributes
-    found = {
+    fields = {
         field: form.read(attribute, attributes)
         for field, (attribute, form) in FIELDS[owner].items()
         if attribute in attributes
     }
     if ID in attributes:
-        found["id"] = attributes[ID]
-    found.update(_times(owner, item))
+        fields["id"] = attributes[ID]
+    fields.update(_times(owner, item))
     if isinstance(item, Span) and "error" in owner.__struct_fields__:
         error = attributes.get(ERROR, item.message)
-        found.update({} if error is None else {"error": error})
-    return found
+        fields.update({} if error is None else {"error": error})
+    return fields
 
 
 def _times(owner: type[msgspec.Struct], item: Span | Event) -> Attributes:
@@ -472,28 +472,28 @@ def _record(root: Span, by_kind: dict[str, list[Span]], location: str | None) ->
 
 def _steps(by_kind: dict[str, list[Span]]) -> _ByPlace:
     """Return the steps by their run: spans, and events of the span of the run."""
-    found: _ByPlace = defaultdict(list)
+    steps: _ByPlace = defaultdict(list)
     for kind, owner in _STEPS.items():
         for run, placed in _placed(by_kind[kind], owner, RUN).items():
-            found[run] += [(index, {"type": kind, **step}) for index, step in placed]
+            steps[run] += [(index, {"type": kind, **step}) for index, step in placed]
     for span in by_kind["run"]:
         for event in span.events:
             if event.name in EVENTS:
                 kind = event.name.removeprefix("baton.")
                 step = {"type": kind, **read_fields(EVENTS[event.name], event)}
-                found[str(span.attributes["baton.id"])].append((event.attributes[INDEX], step))
-    return found
+                steps[str(span.attributes["baton.id"])].append((event.attributes[INDEX], step))
+    return steps
 
 
 def _placed(spans: list[Span], owner: type[msgspec.Struct], place: str) -> _ByPlace:
     """Read spans of one kind, grouped by the object that contains them."""
-    found: _ByPlace = defaultdict(list)
+    by_place: _ByPlace = defaultdict(list)
     for span in spans:
         fields = read_fields(owner, span)
         if owner is AgentRun:
             fields["usage"] = read_usage(span.attributes)
-        found[str(span.attributes[place])].append((span.attributes[INDEX], fields))
-    return found
+        by_place[str(span.attributes[place])].append((span.attributes[INDEX], fields))
+    return by_place
 
 
 def _ordered(placed: list[tuple[int, Attributes]]) -> list[Attributes]:

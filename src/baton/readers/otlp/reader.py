@@ -117,7 +117,7 @@ def _session(conversation: Conversation) -> dict[str, Any]:
 
 def _guarded(conversation: Conversation) -> dict[str, Any]:
     """Return the decisions of a guard, which are in separate spans."""
-    found = [
+    decisions = [
         {
             key: span.attributes[f"{OF_GUARDS}{key}"]
             for key in OF_DECISIONS
@@ -127,7 +127,7 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
         for span in spans
         if _DECIDED in span.attributes
     ]
-    return {GUARD: found} if found else {}
+    return {GUARD: decisions} if decisions else {}
 
 
 class _Reader:
@@ -384,11 +384,11 @@ def _output(run: AgentRun, agents: list[AgentSpan]) -> Content | None:
             same = stated is None or stated.plain().strip() == step.content.plain().strip()
             return step.content if same else stated
     for agent in agents:
-        found = stated or last_of(agent.spoken_messages(), "assistant")
-        if found is not None and found.text is not None:
-            return msgspec.structs.replace(found, text=found.text.rstrip())
-        if found is not None:
-            return found
+        output = stated or last_of(agent.spoken_messages(), "assistant")
+        if output is not None and output.text is not None:
+            return msgspec.structs.replace(output, text=output.text.rstrip())
+        if output is not None:
+            return output
     return None
 
 
@@ -647,8 +647,8 @@ def _cut_off(files: Sequence[Path], lost: Sequence[Dropped]) -> Problem | None:
 
 def read_spans(spans: list[Span], logs: list[Event], catalog: Catalog | None = None) -> list[Trace]:
     """Read spans in memory; returns one trace for each conversation with a working agent."""
-    found = (
+    traces = (
         read_conversation(conversation, Source(format="otlp"), catalog or {})
         for conversation in group(spans, logs)
     )
-    return [trace for trace in found if trace.turns]
+    return [trace for trace in traces if trace.turns]

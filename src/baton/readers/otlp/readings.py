@@ -216,8 +216,8 @@ OWNED = (ModelSpan, ToolSpan, HandoffSpan)
 
 def instructions_text(says: AgentSpan | ModelSpan) -> str | None:
     """Return the system instructions as text."""
-    found = content(says.instructions)
-    return found.text if found is not None else None
+    instructions = content(says.instructions)
+    return instructions.text if instructions is not None else None
 
 
 # Fields that another convention on the same span can add. Graph places are not among them, because
@@ -378,15 +378,15 @@ class Overlaps:
 
     def around(self, node: Timed) -> Iterator[Node]:
         """Yield the nodes that overlap with this one, in the order in which they were added."""
-        found: list[tuple[int, Node]] = []
+        overlapping: list[tuple[int, Node]] = []
         for most, entries in self._lengths.items():
             first = bisect_left(entries, (node.started - most,))
             last = bisect_right(entries, (node.ended, inf))
-            found += [
+            overlapping += [
                 (number, other)
                 for _, number, other in entries[first:last]
                 if other.ended >= node.started
             ]
-        found.sort(key=lambda item: item[0])
-        for _, other in found:
+        overlapping.sort(key=lambda item: item[0])
+        for _, other in overlapping:
             yield other

@@ -219,16 +219,16 @@ def find_runs(ordered: list[Node]) -> list[RunSpans]:
     """Return the runs of a turn in start order."""
     finder = _Finder(ordered)
     loose = [node for node in ordered if type(node.says) in _DONE and not finder.take(node)]
-    found = sorted(finder.found, key=_start)
+    runs = sorted(finder.found, key=_start)
     if loose:
-        found += _Program(found).runs(sorted(loose, key=_done))
-        found.sort(key=_start)
+        runs += _Program(runs).runs(sorted(loose, key=_done))
+        runs.sort(key=_start)
     last = _spoke_last(ordered)
-    for run in found:
+    for run in runs:
         run.owned.sort(key=_done)
         if last:
             run.owned.sort(key=lambda node: node.ended if id(node) in last else node.started)
-    return _joined(found)
+    return _joined(runs)
 
 
 def _start(item: Node | RunSpans) -> float:

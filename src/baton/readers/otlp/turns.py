@@ -59,8 +59,8 @@ class _Part:
 
     def models(self) -> list[tuple[Node, ModelSpan]]:
         """Return the model requests with their nodes, in start order."""
-        found = [(node, says) for node in self.nodes if type(says := node.says) is ModelSpan]
-        return sorted(found, key=lambda pair: pair[0].started)
+        models = [(node, says) for node in self.nodes if type(says := node.says) is ModelSpan]
+        return sorted(models, key=lambda pair: pair[0].started)
 
     def written(self) -> dict[str, str]:
         """Return the calls that models wrote: the name of the tool by the id of the call."""
@@ -94,14 +94,14 @@ class _Part:
         latest = _since_last_answer(model.heard_messages()) if model is not None else []
         if any(message.role == "user" and message.content is not None for message in latest):
             return {}
-        found = {a.id: a.name for message in latest for a in message.answers if a.id is not None}
+        answered = {a.id: a.name for message in latest for a in message.answers if a.id is not None}
         for tool in self.nodes:
             says = tool.says
             if type(says) is ToolSpan and says.call is not None:
                 if node is None or tool.started < node.started:
-                    found[says.call] = says.name
-        own = self.written() if found else {}
-        return {id_: name for id_, name in found.items() if id_ not in own}
+                    answered[says.call] = says.name
+        own = self.written() if answered else {}
+        return {id_: name for id_, name in answered.items() if id_ not in own}
 
 
 class _Pending:

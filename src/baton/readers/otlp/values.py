@@ -269,11 +269,11 @@ def usage_of(attributes: Mapping[str, Any], *prefixes: str) -> Usage | None:
 def counts_in(names: Container[str], prefixes: tuple[str, ...]) -> list[tuple[str, str]] | None:
     """Return the names that are counts, with their kinds; ``None`` if there are none."""
     for prefix in prefixes:
-        found = [
+        names_by_kind = [
             (kind, next((prefix + name for name in known if prefix + name in names), None))
             for kind, known in _COUNTS.items()
         ]
-        counts = [(kind, name) for kind, name in found if name is not None]
+        counts = [(kind, name) for kind, name in names_by_kind if name is not None]
         if any(kind in ("input", "output") for kind, _ in counts):
             return counts
     return None
@@ -283,10 +283,10 @@ def usage_by(attributes: Mapping[str, Any], counts: list[tuple[str, str]] | None
     """Read the counts that :func:`counts_in` found."""
     if counts is None:
         return None
-    found: dict[str, int | None] = {"input": None, "output": None}
+    tokens: dict[str, int | None] = {"input": None, "output": None}
     for kind, name in counts:
-        found[kind] = whole(attributes[name])
-    return usage(**found)
+        tokens[kind] = whole(attributes[name])
+    return usage(**tokens)
 
 
 def usage(

@@ -148,15 +148,15 @@ class _Replies:
     def caller(self, executor: Node, tool: Node) -> Node | None:
         """Return the reply whose call another reply executed."""
         id_ = tool.says.call if isinstance(tool.says, ToolSpan) else None
-        found = self._by_call.get(id_) if id_ is not None else None
-        if found is None:
+        reply = self._by_call.get(id_) if id_ is not None else None
+        if reply is None:
             beside = self._beside.get(id(executor.parent), [])
             place = bisect_right(beside, (executor.started, inf))
             last = beside[place - 1][2] if place else None
             if last is not None and id(last) not in self._calling:
                 self._calling[id(last)] = _ends_with_calls(last)
-            found = last if last is not None and self._calling[id(last)] else None
-        return found if found is not executor else None
+            reply = last if last is not None and self._calling[id(last)] else None
+        return reply if reply is not executor else None
 
 
 def _ends_with_calls(reply: Node) -> bool:

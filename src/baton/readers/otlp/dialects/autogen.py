@@ -103,8 +103,8 @@ def refine(says: Reading, span: Span) -> Reading:
 
 def _printed(message: Any) -> dict[str, Any]:
     """Return a message in OpenTelemetry's form; printed: ``id='1' source='user' content='Hi'``."""
-    found = _CONTENT.search(message) if isinstance(message, str) else None
-    said = printed_value(found["content"], otherwise=None) if found is not None else None
+    match = _CONTENT.search(message) if isinstance(message, str) else None
+    said = printed_value(match["content"], otherwise=None) if match is not None else None
     return {"role": "user", "content": said if isinstance(said, str) else HIDDEN_VALUE}
 
 
@@ -170,23 +170,23 @@ def _hands_off(says: ToolSpan, attributes: Mapping[str, Any]) -> None:
     """
     if says.mode is None and says.framework == _FRAMEWORK:
         said = text(first(attributes, "gen_ai.tool.description", "tool_description"))
-        found = _HANDOFF_TOOL.fullmatch(said) if said is not None else None
-        if found is not None:
-            says.mode, says.target = "transfer", found.group(1)
+        match = _HANDOFF_TOOL.fullmatch(said) if said is not None else None
+        if match is not None:
+            says.mode, says.target = "transfer", match.group(1)
             says.arguments = says.arguments or None
 
 
 def _messages(value: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     response = first(value, "response", "agent_response")
-    found: list[Any] = [value.get("message")]
+    messages: list[Any] = [value.get("message")]
     if isinstance(value.get("messages"), list):
-        found += value["messages"]
+        messages += value["messages"]
     if isinstance(response, dict):
         inner = response.get("inner_messages")
-        found += inner if isinstance(inner, list) else []
-        found.append(response.get("chat_message"))
+        messages += inner if isinstance(inner, list) else []
+        messages.append(response.get("chat_message"))
     yield from (
-        one for one in found if isinstance(one, dict) and one.get("source") not in (None, _STOPS)
+        one for one in messages if isinstance(one, dict) and one.get("source") not in (None, _STOPS)
     )
 
 

@@ -125,8 +125,8 @@ def _ask(node: Node, says: AgentSpan) -> None:
                     # CrewAI about the form of the answer, and the answers of earlier tasks. All
                     # questions are known only if there are no earlier tasks.
                     form = text(task.get("expected_output")) or ""
-                    _, found, rest = written.partition(f"{description}\n\n")
-                    if found and form in rest and "\n\n" not in rest.partition(form)[2].strip():
+                    _, separator, rest = written.partition(f"{description}\n\n")
+                    if separator and form in rest and "\n\n" not in rest.partition(form)[2].strip():
                         says.input = content(description)
                 return
         above = above.parent
@@ -245,8 +245,8 @@ def _with_call(message: Message) -> Message:
 def _input(written: str) -> Any:
     """Return the arguments of a call: an object, around which a model can write anything."""
     given = _OBSERVED.sub("", written).strip(" \n`")
-    found = parsed(given[: given.rfind("}") + 1])
-    return found if isinstance(found, dict) else given
+    arguments = parsed(given[: given.rfind("}") + 1])
+    return arguments if isinstance(arguments, dict) else given
 
 
 def _with_answers(heard: list[Message]) -> list[Message]:
@@ -304,11 +304,11 @@ def _role(says: ModelSpan, roles: set[str]) -> str | None:
 def _printed(given: Any) -> Any:
     """Return the arguments of a call from the form in which CrewAI prints them."""
     calling = given.get("calling") if isinstance(given, dict) else None
-    found = _ARGUMENTS.search(calling) if isinstance(calling, str) else None
-    if found is None:
+    match = _ARGUMENTS.search(calling) if isinstance(calling, str) else None
+    if match is None:
         return None
     try:
-        return literal_eval(found.group(1))
+        return literal_eval(match.group(1))
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
 

@@ -254,8 +254,8 @@ def _agent(attributes: Mapping[str, Any]) -> str | None:
 
 def _named_agent(name: str) -> str | None:
     """Return an agent's name from the name of its span, its only place in older versions of ADK."""
-    found = _AGENT_RUN.fullmatch(name)
-    return found.group(1) if found else None
+    match = _AGENT_RUN.fullmatch(name)
+    return match.group(1) if match else None
 
 
 def named_by(span_name: str) -> str | None:

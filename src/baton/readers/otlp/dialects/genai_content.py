@@ -89,11 +89,11 @@ def _from_events(events: list[Event]) -> tuple[Callable[[], list[Message]], Any]
         read = (
             _event_message(event, _HEARD[event.name]) for event in events if event.name in _HEARD
         )
-        return [message for found in read for message in found]
+        return [message for messages in read for message in messages]
 
     def spoken() -> list[Message]:
         read = (_event_message(event, "assistant") for event in events if event.name == _CHOICE)
-        return [message for found in read for message in found]
+        return [message for messages in read for message in messages]
 
     return heard, spoken
 
@@ -104,13 +104,13 @@ def _event_message(event: Event, role: str) -> list[Message]:
     said = first(carrier, "message", "content")
     if isinstance(said, dict) and "role" not in said:
         said = {"role": role, **said}
-    found = read_messages(said, role)
-    if "tool_calls" in carrier or (role == "tool" and found and not found[0].answers):
+    messages = read_messages(said, role)
+    if "tool_calls" in carrier or (role == "tool" and messages and not messages[0].answers):
         message = read_message({"role": role, **carrier, "content": said}, role)
-        found = [message] if message is not None else found
-    for message in found:
+        messages = [message] if message is not None else messages
+    for message in messages:
         message.role = role if message.role == "user" else message.role
-    return found
+    return messages
 
 
 def _carrier(event: Event) -> Mapping[str, Any]:
@@ -121,13 +121,19 @@ def _carrier(event: Event) -> Mapping[str, Any]:
 
 def _split(log: Any) -> tuple[list[Message], list[Message]]:
     """Split one list of all messages at the last answer of the model."""
-    found = read_messages(log)
-    last = max((at for at, one in enumerate(found) if one.role == "assistant"), default=len(found))
+    messages = read_messages(log)
+    last = max(
+        (at for at, one in enumerate(messages) if one.role == "assistant"), default=len(messages)
+    )
     # Logfire writes each call of an answer as a separate message. If an earlier call was answered,
     # its answer is between them.
-    while 0 < last < len(found) and found[last - 1].role == "assistant" and found[last - 1].calls:
+    while (
+        0 < last < len(messages)
+        and messages[last - 1].role == "assistant"
+        and messages[last - 1].calls
+    ):
         last -= 1
-    return found[:last], found[last:]
+    return messages[:last], messages[last:]
 
 
 def _gemini(raw: Any) -> list[Message]:
@@ -162,11 +168,11 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 def instructions(span: Span) -> Any:
     """Return the raw system instructions."""
-    found = span.attributes.get("gen_ai.system_instructions")
-    if found is None:
-        found = first(span.attributes, "gen_ai.system.instructions", "system_prompt")
-    if found is None and span.events:
-        found = next(
+    stated = span.attributes.get("gen_ai.system_instructions")
+    if stated is None:
+        stated = first(span.attributes, "gen_ai.system.instructions", "system_prompt")
+    if stated is None and span.events:
+        stated = next(
             (
                 first(_carrier(event), "gen_ai.system_instructions", "content")
                 for event in span.events
@@ -175,17 +181,17 @@ def instructions(span: Span) -> Any:
             ),
             None,
         )
-    return found
+    return stated
 
 
 def definitions(span: Span) -> Any:
     """Return the raw definitions of the offered tools."""
     attributes = span.attributes
-    found = attributes.get("gen_ai.tool.definitions")
-    if found is None:
-        found = attributes.get("gen_ai.request.tools")
-    if found is not None:
-        return found
+    offered = attributes.get("gen_ai.tool.definitions")
+    if offered is None:
+        offered = attributes.get("gen_ai.request.tools")
+    if offered is not None:
+        return offered
     for event in span.events:
         if event.name == _DETAILS and "gen_ai.tool.definitions" in event.attributes:
             return event.attributes["gen_ai.tool.definitions"]
@@ -197,19 +203,19 @@ def definitions(span: Span) -> Any:
     ):
         value = parsed(attributes[key]) if key in attributes else None
         if isinstance(value, dict) and inner in value:
-            found = value[inner]
-            return found.get("tools") if isinstance(found, dict) else found
+            offered = value[inner]
+            return offered.get("tools") if isinstance(offered, dict) else offered
     return None
 
 
 def _functions(attributes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Collect the older ``llm.request.functions.0.name`` attributes."""
     prefix = "llm.request.functions."
-    found: list[dict[str, Any]] = []
-    while (name := attributes.get(f"{prefix}{len(found)}.name")) is not None:
-        parameters = attributes.get(f"{prefix}{len(found)}.parameters")
-        found.append({"name": name, "parameters": parameters})
-    return found
+    functions: list[dict[str, Any]] = []
+    while (name := attributes.get(f"{prefix}{len(functions)}.name")) is not None:
+        parameters = attributes.get(f"{prefix}{len(functions)}.parameters")
+        functions.append({"name": name, "parameters": parameters})
+    return functions
 
 
 def defined_tools(attributes: Mapping[str, Any]) -> Any:

@@ -140,7 +140,7 @@ def _started(node: Node) -> float:
 
 def _errors(request: ModelSpan) -> dict[str | None, list[str | None]]:
     """Return the answers to the last calls, by the name of the tool; ``None`` if it is no error."""
-    found: dict[str | None, list[str | None]] = {}
+    errors: dict[str | None, list[str | None]] = {}
     for message in reversed(request.heard_messages()):
         if message.role == "assistant":
             break
@@ -149,8 +149,8 @@ def _errors(request: ModelSpan) -> dict[str | None, list[str | None]]:
             failed = (
                 str(data["error"]) if isinstance(data, dict) and set(data) == {"error"} else None
             )
-            found.setdefault(answer.name, []).append(failed)
-    return found
+            errors.setdefault(answer.name, []).append(failed)
+    return errors
 
 
 def _with_lost(lost: list[Call], spoken: list[Message]) -> list[Message]:

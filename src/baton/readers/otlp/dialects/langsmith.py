@@ -200,8 +200,8 @@ def _usage(attributes: Mapping[str, Any], metadata: Mapping[str, Any]) -> Usage 
 def _error(said: str | None) -> str | None:
     """Return the message of an exception from ``RuntimeError('message')Traceback (most ...``."""
     printed = (said or "").partition(_TRACEBACK)[0].strip()
-    found = _PRINTED.fullmatch(printed)
-    message = printed_value(found.group(1), otherwise=None) if found is not None else None
+    match = _PRINTED.fullmatch(printed)
+    message = printed_value(match.group(1), otherwise=None) if match is not None else None
     return message if isinstance(message, str) and message else printed or said
 
 

@@ -199,9 +199,9 @@ def _named(step: Node) -> str | None:
     if isinstance(made, Mapping):
         return text(made.get("current_agent_name"))
     for key in ("input.value", "output.value"):
-        found = _CURRENT.findall(str(step.span.attributes.get(key, "")))
-        if found:
-            return str(found[-1])
+        names = _CURRENT.findall(str(step.span.attributes.get(key, "")))
+        if names:
+            return str(names[-1])
     return None
 
 

@@ -84,8 +84,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 def _agents_in(executor: Node | None) -> list[tuple[float, AgentSpan]]:
     """Return the agents that an executor ran itself, with their start."""
-    found = executor.children if executor is not None else ()
-    return [(node.started, says) for node in found if type(says := node.says) is AgentSpan]
+    children = executor.children if executor is not None else ()
+    return [(node.started, says) for node in children if type(says := node.says) is AgentSpan]
 
 
 def _without_prompt(executor: Node) -> None:

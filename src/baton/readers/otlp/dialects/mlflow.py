@@ -143,12 +143,12 @@ def _is_agent(node: Node) -> bool:
 
 def _top_agent(node: Node) -> Node | None:
     """Return the outermost agent of pydantic-ai around a span."""
-    found: Node | None = None
+    top: Node | None = None
     at: Node | None = node
     while at is not None:
-        found = at if _is_agent(at) else found
+        top = at if _is_agent(at) else top
         at = at.parent
-    return found
+    return top
 
 
 def _value(span: Span, key: str) -> Any:

@@ -182,17 +182,17 @@ def _unflattened(attributes: Mapping[str, Any], prefix: str, raw: Any) -> list[M
 
     Older versions flatten only the calls that the model's own client supports.
     """
-    found = _rows(attributes, prefix)
-    if prefix == _ANSWERED and _may_call(raw) and not any(message.calls for message in found):
+    messages = _rows(attributes, prefix)
+    if prefix == _ANSWERED and _may_call(raw) and not any(message.calls for message in messages):
         whole_messages = read_messages(raw, "assistant")
-        return whole_messages if any(message.calls for message in whole_messages) else found
-    bare = [call for message in found for call in message.calls if call.arguments is None]
+        return whole_messages if any(message.calls for message in whole_messages) else messages
+    bare = [call for message in messages for call in message.calls if call.arguments is None]
     whole_calls = [c for message in read_messages(raw) for c in message.calls] if bare else []
     for call in bare:
         same = (other.arguments for other in whole_calls if other.id == call.id)
         # OpenInference can leave out empty arguments, so a call without arguments has `{}`.
         call.arguments = next(same, None) or {}
-    return found
+    return messages
 
 
 def _may_call(raw: Any) -> bool:
@@ -200,11 +200,11 @@ def _may_call(raw: Any) -> bool:
 
 
 def _rows(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
-    found = (
+    messages = (
         _row({key.removeprefix("message."): value for key, value in row.items()})
         for row in numbered(attributes, prefix)
     )
-    return [message for message in found if message is not None]
+    return [message for message in messages if message is not None]
 
 
 def _row(row: Mapping[str, Any]) -> Message | None:

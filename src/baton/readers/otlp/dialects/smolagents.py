@@ -60,13 +60,13 @@ def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
 
 def _managed(attributes: Mapping[str, Any]) -> list[str]:
     """Return the agents that this one may call."""
-    found: list[str] = []
+    names: list[str] = []
     for number in count():
         name = text(attributes.get(f"smolagents.managed_agents.{number}.name"))
         if name is None:
-            return found
-        found.append(name)
-    return found
+            return names
+        names.append(name)
+    return names
 
 
 def _arguments(value: Any, parameters: Any) -> Any:

@@ -82,10 +82,10 @@ def _answers_before(
     if inputs is None:
         return {} if graph is not None else None
     rest = rest[inputs.end() :]
-    found: dict[str, list[str]] = {}
+    by_node: dict[str, list[str]] = {}
     at = 0
     while (title := _FROM.search(rest, at)) is not None:
-        answers, at = found.setdefault(title[1], []), title.end()
+        answers, at = by_node.setdefault(title[1], []), title.end()
         while (label := _ANSWER.match(rest, at)) is not None:
             at = label.end()
             whole = max((a for a in said if _begins(rest, a, at)), key=len, default="")
@@ -95,7 +95,7 @@ def _answers_before(
             at += len(whole)
             if whole.strip():
                 answers.append(whole.strip())
-    return found
+    return by_node
 
 
 def _after_task(asked: str, graph: Reading | None) -> str:
@@ -106,8 +106,8 @@ def _after_task(asked: str, graph: Reading | None) -> str:
     """
     given = graph.asked() if type(graph) is WorkflowSpan else None
     task = (given.text or "").strip() if given is not None else ""
-    before, found, after = asked.partition(task) if task else ("", "", "")
-    return after if found and after.strip() and before.strip() in ("", _TASK) else asked
+    before, separator, after = asked.partition(task) if task else ("", "", "")
+    return after if separator and after.strip() and before.strip() in ("", _TASK) else asked
 
 
 def _begins(answers: str, answer: str, at: int) -> bool:

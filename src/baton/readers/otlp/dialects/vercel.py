@@ -170,7 +170,7 @@ def _asked(prompt: Any) -> list[Message]:
     if not isinstance(prompt, dict):
         return read_messages(prompt)
     asked = [read_messages(prompt[key]) for key in ("messages", "prompt") if prompt.get(key)]
-    return [message for found in asked for message in found]
+    return [message for messages in asked for message in messages]
 
 
 def _instructions(instructions: Any) -> Any:

@@ -24,7 +24,7 @@ def components(keys: Iterable[K], pairs: Iterable[tuple[K, K]]) -> list[list[K]]
         near[other].append(one)
     place = {key: index for index, key in enumerate(near)}
     seen: set[K] = set()
-    found = []
+    sets = []
     for key in near:
         if key in seen:
             continue
@@ -34,8 +34,8 @@ def components(keys: Iterable[K], pairs: Iterable[tuple[K, K]]) -> list[list[K]]
             new = [other for other in near[member] if other not in seen]
             seen.update(new)
             component.extend(dict.fromkeys(new))
-        found.append(sorted(component, key=place.__getitem__))
-    return found
+        sets.append(sorted(component, key=place.__getitem__))
+    return sets
 
 
 def nearest_labels(labels: dict[int, str], pairs: Iterable[tuple[int, int]]) -> dict[int, str]:
@@ -48,17 +48,17 @@ def nearest_labels(labels: dict[int, str], pairs: Iterable[tuple[int, int]]) -> 
     for one, other in pairs:
         near[one].add(other)
         near[other].add(one)
-    found: dict[int, str] = {}
+    nearest: dict[int, str] = {}
     edge = {key: label for key, label in labels.items() if key in near}
     while edge:
         reached: dict[int, str] = {}
         for key, label in edge.items():
             for other in near[key]:
-                if other not in labels and other not in found:
+                if other not in labels and other not in nearest:
                     reached[other] = min(label, reached.get(other, label))
-        found.update(reached)
+        nearest.update(reached)
         edge = reached
-    return found
+    return nearest
 
 
 class Node(NamedTuple):
@@ -204,12 +204,15 @@ def assign(store: TraceStore) -> dict[str, list[int]]:
     for component in components(loose, open_pairs):
         first = min(component, key=lambda number: (store.started[number], store.ids[number]))
         labels.update(dict.fromkeys(component, store.ids[first]))
-    found: dict[str, list[int]] = {}
+    conversations: dict[str, list[int]] = {}
     for number in numbers:
-        found.setdefault(labels.get(number) or store.ids[number], []).append(number)
-    _add_logs(store, found)
+        conversations.setdefault(labels.get(number) or store.ids[number], []).append(number)
+    _add_logs(store, conversations)
     return dict(
-        sorted(found.items(), key=lambda item: (min(store.started[n] for n in item[1]), item[0]))
+        sorted(
+            conversations.items(),
+            key=lambda item: (min(store.started[n] for n in item[1]), item[0]),
+        )
     )
 
 

@@ -238,9 +238,9 @@ class Salvage:
         data = self._data
         scan = Scan(data)
         any_found = False
-        for found in scan.found():
+        for record in scan.found():
             any_found = True
-            yield self._found(found)
+            yield self._found(record)
         if scan.cut:
             self._lose_end("records truncated in the middle", scan.cut)
         elif "truncated" in str(error):
@@ -307,8 +307,8 @@ class Salvage:
         return otlp_json.attributes_of(named.attributes) if named else {}
 
     def _processes(self, text: bytes) -> dict[str, dict[str, Any]]:
-        found = self._decode(text, dict[str, jaeger.Process]) or {}
-        return {id_: jaeger.resource_of(process) for id_, process in found.items()}
+        processes = self._decode(text, dict[str, jaeger.Process]) or {}
+        return {id_: jaeger.resource_of(process) for id_, process in processes.items()}
 
     def _decode(self, text: bytes, kind: type[W]) -> W | None:
         if not text:

@@ -137,12 +137,12 @@ def plain(value: AnyValue | None) -> Any:
 
 def attributes_of(items: Attributes) -> dict[str, Any]:
     """Convert attributes to a mapping."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for item in items or ():
         value = item.value
         text = value.string_value if value is not None else None
-        found[item.key] = text if text is not None else plain(value)
-    return found
+        attributes[item.key] = text if text is not None else plain(value)
+    return attributes
 
 
 def span_of(wire: WireSpan, scope: str, resource: dict[str, Any]) -> Span:

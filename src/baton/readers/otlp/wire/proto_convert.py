@@ -139,21 +139,21 @@ answers are longer than that, and rarely repeated."""
 
 
 def _attributes(items: Sequence[bytes]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for data in items[:]:  # protobuf's own iterator takes half as long again as a copy
         short = len(data) <= _LONGEST_DECODED
         known = _DECODED.get(data) if short else None
         if known is not None:
-            found[known[0]] = known[1]
+            attributes[known[0]] = known[1]
             continue
         item = KeyValue.FromString(data)
         key, value = item.key, item.value.string_value or _plain(item.value)
-        found[key] = value
+        attributes[key] = value
         if short and not isinstance(value, dict | list):  # these must not be shared
             if len(_DECODED) >= _MOST_DECODED:
                 _DECODED.clear()
             _DECODED[data] = key, value
-    return found
+    return attributes
 
 
 def _plain(value: AnyValue) -> Any:

@@ -189,8 +189,8 @@ class _Reader:
         kind = self._kind(start, end)
         if kind is None:
             return None
-        found: Span | Event | None = self._decoded(kind, start, end, scope, resource)
-        return found
+        record: Span | Event | None = self._decoded(kind, start, end, scope, resource)
+        return record
 
     def _kind(self, start: int, end: int) -> str | None:
         """Return whether these are spans, which start with ids of 16 and 8 bytes."""

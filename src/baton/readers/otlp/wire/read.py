@@ -251,8 +251,8 @@ def body_records(body: bytes, form: str, report: Report) -> Iterator[Record]:
     """
     limits = Limits()
     if form == "json":
-        found = json_records(body.removeprefix(BOM).strip(BLANK), Place(1), report, limits)
-        return chain.from_iterable(_kept(p, report) for p in _in_pieces(found, report))
+        pieces = json_records(body.removeprefix(BOM).strip(BLANK), Place(1), report, limits)
+        return chain.from_iterable(_kept(p, report) for p in _in_pieces(pieces, report))
     return chain.from_iterable(
         _kept(piece, report) for piece in proto_records(body, Place(), report, limits)
     )

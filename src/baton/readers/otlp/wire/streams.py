@@ -138,37 +138,37 @@ class Unpacked(io.RawIOBase):
                 return b""
             self._member = self._new_member()
         try:
-            found = self._unpack(self._member, data)
+            unpacked = self._unpack(self._member, data)
         except Exception as error:  # noqa: BLE001 - each library has an error of its own
             self._lose(f"packed data is broken ({error})")
             return b""
-        self._given += len(found)
+        self._given += len(unpacked)
         self._check()
-        return found
+        return unpacked
 
     def _unpack(self, member: Any, data: bytes) -> bytes:
         if self._kind == "gzip":
-            found: bytes = member.decompress(data, 1 << 20)
+            unpacked: bytes = member.decompress(data, 1 << 20)
             self._rest = member.unconsumed_tail
         else:
-            found = member.decompress(data)
+            unpacked = member.decompress(data)
         if member.eof:
             self._rest = member.unused_data
             self._member = None
-        return found
+        return unpacked
 
     def _new_member(self) -> Any:
         self._members += 1
         return zlib.decompressobj(31) if self._kind == "gzip" else zstd_unpacker(self._report.file)
 
     def _end(self) -> bytes:
-        found = b""
+        unpacked = b""
         if self._member is not None and self._kind == "gzip":
-            found = self._member.flush()
+            unpacked = self._member.flush()
         if self._member is not None and not self._member.eof:
             self._lose("packed data ends early")
         self._ended = True
-        return found
+        return unpacked
 
     def _lose(self, what: str) -> None:
         self._report.lose(what, example=f"{self._report.file}: byte {self._read}")
