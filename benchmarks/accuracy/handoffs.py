@@ -35,6 +35,7 @@ FOLDERS: dict[str, Path] = {
     "fourteenth dispatches": OWN / "fourteenth",
     "fifteenth dispatches": OWN / "fifteenth",
     "sixteenth dispatches": OWN / "sixteenth",
+    "seventeenth dispatches": OWN / "seventeenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

@@ -317,3 +317,71 @@ def test_an_entry_of_a_long_list_that_is_looked_into_is_no_duplicate() -> None:
 def plain(made: AgentRun) -> str:
     assert made.output is not None
     return made.output.text or ""
+
+
+def two_answers(one: tuple[str, str], other: tuple[str, str]) -> Score:
+    (asked, found), (then, again) = one, other
+    made = trace(
+        run(
+            "desk",
+            delegate("north", asked, result=found),
+            delegate("south", then, result=again),
+        ),
+        run("north", output=found),
+        run("south", output=again),
+        "How is the season?",
+    )
+    return last(made)
+
+
+GUESTS = "Overnight guests of each hut in July, with the change in %."
+RESCUES = "Rescue calls of each hut in July, with the change in %."
+
+
+@pytest.mark.parametrize(
+    ("guests", "rescues"),
+    [
+        (
+            "Gjende +7, Memuru +12, Skogad -4, Fanna -9",
+            "Gjende -4, Memuru +7, Skogad +9, Fanna +12",
+        ),
+        (
+            "more: Gjende 7 %, Memuru 12 %\nfewer: Skogad 4 %, Fanna 9 %",
+            "more: Skogad 9 %, Fanna 12 %, Memuru 7 %\nfewer: Gjende 4 %",
+        ),
+        (
+            "| Gjende | 7 |\n| Memuru | 12 |\n| Skogad | 4 |\n| Fanna | 9 |",
+            "1. Skogad: 9\n2. Gjende: 4\n3. Memuru: 7\n4. Fanna: 12",
+        ),
+        (
+            '[{"hut":"Gjende","pct":7},{"hut":"Memuru","pct":12},{"hut":"Skogad","pct":4}]',
+            '[{"hut":"Gjende","pct":4},{"hut":"Memuru","pct":7},{"hut":"Skogad","pct":12}]',
+        ),
+        (
+            "Gjende 2026: 7\nMemuru 2026: 12\nSkogad 2026: 4\nFanna 2026: 9",
+            "Gjende 2026: 4\nMemuru 2026: 9\nSkogad 2026: 12\nFanna 2026: 7",
+        ),
+        (
+            '{"Gjende":7,"Memuru":12,"Skogad":4,"Fanna":9}',
+            '{"Gjende":4,"Memuru":9,"Skogad":12,"Fanna":7}',
+        ),
+    ],
+)
+def test_another_measure_of_the_same_items_is_no_duplicate(guests: str, rescues: str) -> None:
+    score = two_answers((GUESTS, guests), (RESCUES, rescues))
+    assert score.status == "passed", score.reason
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "Fanna -9, Skogad -4, Memuru +12, Gjende +7",
+        "1. Memuru: 12 %\n2. Gjende: 7 %\n3. Skogad: -4 %\n4. Fanna: -9 %",
+        "| Gjende | 7 |\n| Memuru | 12 |\n| Skogad | 4 |\n| Fanna | 8 |",
+        '[{"hut":"Gjende","pct":7},{"hut":"Memuru","pct":12},{"hut":"Skogad","pct":-4}]',
+    ],
+)
+def test_the_same_numbers_of_the_same_items_are_a_duplicate(again: str) -> None:
+    found = "Gjende +7, Memuru +12, Skogad -4, Fanna -9"
+    score = two_answers((GUESTS, found), ("How many people slept in each hut in July?", again))
+    assert score.status == "failed", score.reason

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from baton.model import AgentRun, Dispatch, Evidence, ToolCall, Trace, Turn, known
+from baton.model import AgentRun, Content, Dispatch, Evidence, ToolCall, Trace, Turn, known
 from baton.model.views import TooMuchTextError, dispatch_view, index_of
 
 from .caller_texts import given_besides
 from .dispatch_completed import reports_failure
-from .facts import HARD, Fact, Reading, plain_text, read, weight
+from .facts import HARD, NUMBER, Fact, Reading, as_json, number_keys, plain_text, read, weight
 from .finding import (
     TOO_LONG,
     Answer,
@@ -86,6 +87,7 @@ class _Work(NamedTuple):
     calls: dict[bytes, ToolCall]
     asked: str
     answer: str
+    said: Content | None
 
 
 def duplicate_work(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
@@ -157,7 +159,8 @@ def _work_of(trace: Trace, dispatch: Dispatch) -> _Work:
                 calls.setdefault(call_key(step), step)
     asked = plain_text(dispatch.prompt) if dispatch.prompt is not None else ""
     answer = dispatch.result or next((run.output for run in runs if run.output is not None), None)
-    return _Work(dispatch, runs, calls, asked, plain_text(answer) if answer is not None else "")
+    text = plain_text(answer) if answer is not None else ""
+    return _Work(dispatch, runs, calls, asked, text, answer)
 
 
 def _is_verifying(work: _Work) -> bool:
@@ -418,6 +421,8 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         and any(fact.kind in HARD and fact not in same for fact in new)
     ):
         return []
+    if enough and _measures_another(first.said, second.said):
+        return []
     return [fact.text for fact in same] if enough else []
 
 
@@ -452,6 +457,71 @@ def _names_another(one: _Work, other: _Work) -> bool:
         for match in _NAME_INSIDE.finditer(one.asked)
         for fact in read(match[0]).facts
     )
+
+
+# Where an entry of a list ends: "Oslo 12, Bergen 9", a line, a sentence.
+_ENTRY_ENDS = regex(r"[\n;]|[,.]\s")
+_ENUMERATION = regex(r"\W{0,5}\d{1,3}[.)]\s")
+_LETTERS = regex(r"[^\W\d_]+")
+# The fewest names that both answers have a number for. With one name a fact may be corrected.
+_NAMES = 2
+
+
+def _measures_another(one: Content | None, other: Content | None) -> bool:
+    """Return whether two answers give numbers for the same names, and mostly other numbers.
+
+    "Oslo 12, Bergen 9, Molde 4" (guests) and "Oslo 4, Bergen 12, Molde 7" (complaints) share
+    all names and some numbers, but tell of two measures.
+    """
+    had, has = _numbers_by_name(one), _numbers_by_name(other)
+    both = had.keys() & has.keys()
+    differ = sum(had[name].isdisjoint(has[name]) for name in both)
+    return len(both) >= _NAMES and 2 * differ > len(both)
+
+
+def _numbers_by_name(answer: Content | None) -> dict[str, set[str]]:
+    """Return the numbers of each entry or row of an answer, by the name that it starts with."""
+    if answer is None:
+        return {}
+    data = answer.data if answer.text is None else as_json(answer.text)
+    entries = _named(answer.text or "") if data is None else _named_in_data(data, "")
+    found: dict[str, set[str]] = {}
+    for name, text in entries:
+        numbers = {key for number in re.findall(NUMBER, text) for key in number_keys(number)}
+        if name and numbers:
+            found.setdefault(name.casefold(), set()).update(numbers)
+    # A year or a limit that every entry repeats is no number of one name.
+    everywhere = set.intersection(*found.values()) if len(found) > 1 else set()
+    return {name: numbers - everywhere or numbers for name, numbers in found.items()}
+
+
+def _named(text: str) -> Iterator[tuple[str, str]]:
+    for entry in _ENTRY_ENDS.split(text):
+        numbered = _ENUMERATION.match(entry)
+        start = numbered.end() if numbered else 0
+        digit = re.search(r"\d", entry[start:])
+        if digit is not None:
+            # "More guests: Oslo +3" is about Oslo, and so is "Oslo: 3".
+            heading, _, last = entry[start : start + digit.start()].rpartition(":")
+            name = " ".join(_LETTERS.findall(last) or _LETTERS.findall(heading))
+            yield name, entry[start + digit.start() :]
+
+
+def _named_in_data(data: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the values of JSON with their names: `{"Oslo": 12}`, `{"town": "Oslo", "guests": 12}`.
+
+    A text in an object names it, if the text has no number.
+    """
+    if isinstance(data, list):
+        for each in data:
+            yield from _named_in_data(each, name)
+    elif isinstance(data, dict):
+        texts = (v for v in data.values() if isinstance(v, str) and not re.search(r"\d", v))
+        row = next(texts, "")
+        for key, each in data.items():
+            yield from _named_in_data(each, key if isinstance(each, dict | list) else row or key)
+    elif data is not None:
+        yield name, str(data)
 
 
 # An agent that translates or rewords another agent's findings repeats its numbers and names.
