@@ -7,15 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from xml.etree import ElementTree as ET
 
 import pytest
+from tests.processes import NO_OTHER_PLUGINS
 
 from baton.testing.adk import suite_with_state
 
 pytestmark = pytest.mark.heavy
 
-TEST = '''
+GUIDE = '''
 from baton.testing.adk import AgentEvaluator
 
 def test_with_single_test_file():
@@ -35,10 +37,15 @@ async def ask(path, **more):
         eval_dataset_file_path_or_dir=path,
         num_runs=1, **more,
     )
-
-def test_awaited():
-    asyncio.run(ask("fixture"))
 """
+MORE = {
+    "wrong": GUIDE.replace("fixture/simple", "fixture/wrong"),
+    "further_down": 'ask("fixture/deep")',
+    "sub_agent": 'ask("fixture/one", agent_name="home_automation_agent")',
+    "misspelt": 'ask("fixture/one", agent_name="home_automation")',
+    "no_state": 'ask("fixture/one", initial_session_file="start.json")',
+}
+"""More tests of users by name; what is no test itself is awaited in one."""
 
 
 def status_of(name: str, asked: str, said: str, status: str) -> dict[str, Any]:
@@ -69,60 +76,81 @@ WRONG = status_of(
 )
 
 
-def run_pytest(folder: Path, apps: Path, test: str) -> subprocess.CompletedProcess[str]:
-    (folder / "test_home.py").write_text(test)
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore"],
+class Said(NamedTuple):
+    """What pytest says of a test of a user."""
+
+    passed: bool
+    failure: str
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory, apps: Path) -> dict[str, Said]:
+    """Run all tests of users at once, as a user does: to import ADK takes three seconds."""
+    folder = tmp_path_factory.mktemp("home")
+    fixture = folder / "fixture"
+    write(fixture, "simple.test.json", OFF)
+    write(fixture, "wrong.test.json", WRONG)
+    write(fixture / "deep" / "a", "one.test.json", OFF)
+    write(fixture / "deep" / "b", "two.test.json", WRONG)
+    write(fixture / "one", "one.test.json", OFF)
+    (folder / "start.json").write_text('{"state": 5}')
+    (folder / "test_guide.py").write_text(GUIDE)
+    for name, test in MORE.items():
+        awaited = f"{AWAITED}\ndef test_awaited():\n    asyncio.run({test})\n"
+        (folder / f"test_{name}.py").write_text(awaited if test.startswith("ask") else test)
+    report = folder / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore"]
+    done = subprocess.run(
+        [*command, "-p", "baton.pytest_plugin", f"--junitxml={report}"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(apps), "PYTHONDONTWRITEBYTECODE": "1"},
+        env={
+            **os.environ,
+            **NO_OTHER_PLUGINS,
+            "PYTHONPATH": str(apps),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = {}
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - our own
+        failed = case.findall("failure")
+        assert not case.findall("error"), done.stdout
+        told[case.attrib["classname"].removeprefix("test_")] = Said(
+            not failed, "\n".join(f"{each.get('message')}\n{each.text}" for each in failed)
+        )
+    assert set(told) == {"guide", *MORE}
+    return told
 
 
-def test_the_test_of_the_guide_passes_with_one_import_changed(tmp_path: Path, apps: Path) -> None:
-    write(tmp_path / "fixture", "simple.test.json", OFF)
-    done = run_pytest(tmp_path, apps, TEST)
-    assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
+def test_the_test_of_the_guide_passes_with_one_import_changed(said: dict[str, Said]) -> None:
+    assert said["guide"].passed, said["guide"].failure
 
 
-def test_it_fails_with_the_metric_its_mean_and_what_was_called(tmp_path: Path, apps: Path) -> None:
-    write(tmp_path / "fixture", "simple.test.json", WRONG)
-    done = run_pytest(tmp_path, apps, TEST)
-    assert done.returncode == 1
-    assert "tool_trajectory_avg_score is 0.00 over 2 runs, needs 1.00" in done.stdout
-    assert "set_device_info" in done.stdout
+def test_it_fails_with_the_metric_its_mean_and_what_was_called(said: dict[str, Said]) -> None:
+    assert not said["wrong"].passed
+    assert "tool_trajectory_avg_score is 0.00 over 2 runs, needs 1.00" in said["wrong"].failure
+    assert "set_device_info" in said["wrong"].failure
 
 
-def test_it_may_be_awaited_and_finds_test_files_further_down(tmp_path: Path, apps: Path) -> None:
-    write(tmp_path / "fixture" / "a", "one.test.json", OFF)
-    write(tmp_path / "fixture" / "b", "two.test.json", WRONG)
-    done = run_pytest(tmp_path, apps, AWAITED)
-    assert done.returncode == 1, done.stdout
-    assert "wrong\n" in done.stdout
-    assert "off\n" not in done.stdout
+def test_it_may_be_awaited_and_finds_test_files_further_down(said: dict[str, Said]) -> None:
+    assert not said["further_down"].passed
+    assert "wrong\n" in said["further_down"].failure
+    assert "off\n" not in said["further_down"].failure
 
 
-def test_a_sub_agent_may_be_played_and_a_misspelt_one_is_named(tmp_path: Path, apps: Path) -> None:
-    write(tmp_path / "fixture", "one.test.json", OFF)
-    own = AWAITED.replace('ask("fixture")', 'ask("fixture", agent_name="home_automation_agent")')
-    assert run_pytest(tmp_path, apps, own).returncode == 0
-    misspelt = own.replace('agent_name="home_automation_agent"', 'agent_name="home_automation"')
-    done = run_pytest(tmp_path, apps, misspelt)
-    assert done.returncode == 1
-    assert "no agent `home_automation`" in done.stdout
+def test_a_sub_agent_may_be_played_and_a_misspelt_one_is_named(said: dict[str, Said]) -> None:
+    assert said["sub_agent"].passed, said["sub_agent"].failure
+    assert not said["misspelt"].passed
+    assert "no agent `home_automation`" in said["misspelt"].failure
 
 
-def test_a_session_file_without_state_is_refused(tmp_path: Path, apps: Path) -> None:
-    write(tmp_path / "fixture", "one.test.json", OFF)
-    (tmp_path / "start.json").write_text('{"state": 5}')
-    test = AWAITED.replace('ask("fixture")', 'ask("fixture", initial_session_file="start.json")')
-    done = run_pytest(tmp_path, apps, test)
-    assert done.returncode == 1
-    assert "is not a session: it has no `state`" in done.stdout
+def test_a_session_file_without_state_is_refused(said: dict[str, Said]) -> None:
+    assert not said["no_state"].passed
+    assert "is not a session: it has no `state`" in said["no_state"].failure
 
 
 def test_cases_start_with_the_state_of_the_session_file(tmp_path: Path, apps: Path) -> None:
