@@ -130,6 +130,21 @@ def test_a_guard_loads_what_a_decision_needs() -> None:
     assert not found & {*HEAVY, "asyncio", "jsonschema", "regex", "rich", "yaml"}
 
 
+def test_the_hook_of_a_guard_loads_what_a_decision_needs(tmp_path: Path) -> None:
+    """Each tool call of Claude Code waits for it."""
+    (tmp_path / "policy.yaml").write_text("rules: [{max_dispatches: 1}]")
+    event = '{"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Read"}'
+    words = ["hook", "claude", "guard", "--run", "--policy", str(tmp_path / "policy.yaml")]
+    words += ["--store", str(tmp_path / "guard.db")]
+    code = (
+        f"import io, sys\nsys.stdin = io.TextIOWrapper(io.BytesIO({event.encode()!r}))\n"
+        f"from baton.cli import main\nassert main({words!r}) == 0\n"
+        "for each in ('config', 'evaluators', 'readers', 'session'):\n"
+        "    assert f'baton.{each}' not in sys.modules, each"
+    )
+    assert not loaded(code) & {*HEAVY, "asyncio", "jsonschema", "regex", "rich", "stamina"}
+
+
 def test_every_public_name_is_there_and_is_documented() -> None:
     import baton
 

@@ -12,7 +12,7 @@ from baton.model import InputError, counted
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 
-from .options import OUT, Flag
+from .options import Flag
 from .output import readers_may_leave
 from .usage_messages import note, say
 
@@ -52,9 +52,7 @@ def baseline_command(
     from baton.session.compare import open_baseline, set_baseline
 
     if act == "set":
-        snapshot, file = set_baseline(
-            evaluation, name, stored=OUT, force=force, allow_failing=allow_failing
-        )
+        snapshot, file = set_baseline(evaluation, name, force=force, allow_failing=allow_failing)
         say(f"baseline {file}: {counted(len(snapshot.cases), 'case')} of {snapshot.id}")
         if snapshot.status == "failed":
             note(

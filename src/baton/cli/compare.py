@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import InputError
 
-from .options import OUT, Flag, Whole
+from .options import Flag, Whole
 from .output import readers_may_leave
 from .usage_messages import note
 
@@ -85,9 +85,7 @@ def compare_command(
     from baton.reports.compare import markdown_of, plain_compared, print_compared
     from baton.session.compare import compare
 
-    compared = compare(
-        before, after, stored=OUT, confidence=confidence, min_effect=min_effect, force=force
-    )
+    compared = compare(before, after, confidence=confidence, min_effect=min_effect, force=force)
     if markdown is not None:
         refuse_overwriting([markdown], [side for side in (before, after) if side is not None])
         make_folder(markdown.parent)
@@ -122,7 +120,7 @@ def _print_case(
             "`--case` compares two evaluations: baton compare BEFORE [AFTER] --case ID"
         )
     compared = compare_case(
-        before, case, after, stored=OUT, before_repeat=before_repeat, after_repeat=after_repeat
+        before, case, after, before_repeat=before_repeat, after_repeat=after_repeat
     )
     with readers_may_leave():
         if json:

@@ -26,7 +26,7 @@ from baton.session.evaluate import (
     estimate_evaluation,
     evaluate_files,
 )
-from baton.session.report import Out, out_at
+from baton.session.report import STORED, Out, out_at
 from baton.store import read_evaluation
 
 from .options import (
@@ -35,7 +35,6 @@ from .options import (
     LATER,
     MORE,
     NONE,
-    OUT,
     SHORT,
     USUAL,
     Changes,
@@ -155,7 +154,7 @@ def eval_command(
     ] = False,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Annotated[str, LATER] = str(OUT),
+    out: Annotated[str, LATER] = str(STORED),
     workers: Workers = HERE,
     dry_run: Annotated[Flag, LATER] = False,
     trust: Annotated[Paths, LATER] = (),

@@ -13,11 +13,8 @@ from cyclopts import Parameter
 from baton.guard.state import is_server
 from baton.model import InputError
 from baton.model.visible import exception_line
-from baton.session.guard import run_functions
-from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
 
 from .options import Flag
-from .push import push_command
 from .usage_messages import note, say
 
 
@@ -88,7 +85,11 @@ def hook_command(
     state = store if store is not None and is_server(store) else Path(store or usual)
     if run and policy is not None:
         return _guard(policy, state, project, functions)
+    from baton.session.hooks import add_guard, add_hook, read_event, remove_hook, settings_file
+
     if run:
+        from .push import push_command
+
         event = read_event(sys.stdin.buffer.read())
         return push_command(event.transcript_path, server=server, project=project)
     file = settings or settings_file(user=user)
@@ -111,12 +112,18 @@ def hook_command(
 
 
 def _guard(policy: Path, store: Path | str, project: str | None, functions: str | None) -> int:
-    """Answer an event of Claude Code. Exit code 2 makes Claude Code refuse the action."""
+    """Answer an event of Claude Code. Exit code 2 makes Claude Code refuse the action.
+
+    Each tool call waits for this, so nothing is imported that only other commands need.
+    """
     from baton.guard.claude import answer
 
     try:
-        with redirect_stdout(sys.stderr):  # what the module prints is not the answer
-            run_functions(functions)
+        if functions is not None:
+            from baton.session.guard import run_functions
+
+            with redirect_stdout(sys.stderr):  # what the module prints is not the answer
+                run_functions(functions)
         reply = answer(policy, store, sys.stdin.buffer.read(), project)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - with any other code Claude Code goes on
         say(f"the guard failed, so nothing passes: {exception_line(error)}")

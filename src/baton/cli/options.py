@@ -6,18 +6,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter, Token
 
-from baton.config.judge import JudgeFlags, judge_flags
-from baton.config.trust import Trust
 from baton.model import InputError
 from baton.model.redact import ON, Redaction
-from baton.session.prepare import ScoreOptions, redaction_with
-from baton.session.report import STORED
 
 from .usage_messages import note, quieting, say
+
+if TYPE_CHECKING:
+    from baton.config.judge import JudgeFlags
+    from baton.config.trust import Trust
+    from baton.session.prepare import ScoreOptions
 
 
 def _whole(_: Any, tokens: Sequence[Token]) -> int:
@@ -43,14 +44,13 @@ Keyword = Annotated[str | None, Parameter(name="-k")]
 Changes = Annotated[Words, Parameter(name="--with")]
 LastFailed = Annotated[Flag, Parameter(name=["--lf", "--last-failed"])]
 
-OUT = STORED
-
 # Option classes have no comparison and no `repr`, and are not frozen: a dataclass compiles each of
 # these methods when it is defined, together 3 ms of every start. No command changes its options.
 
 
 def trust_in(folders: Sequence[Path]) -> Trust:
     """Return the trust in found files; asks the user at a terminal."""
+    from baton.config.trust import Trust
 
     def ask(question: str) -> bool:
         *lines, last = question.splitlines()
@@ -91,6 +91,8 @@ class JudgeOptions:
 
     def flags(self, *, rehearsal: bool = False) -> JudgeFlags:
         """Check them together; raises InputError for contradictions."""
+        from baton.config.judge import judge_flags
+
         return judge_flags(**asdict(self), rehearsal=rehearsal)
 
 
@@ -122,6 +124,8 @@ class Redacting:
 
     def over(self, configured: Redaction) -> Redaction:
         """Override a config's settings with the options; raises InputError for contradictions."""
+        from baton.session.prepare import redaction_with
+
         return redaction_with(configured, self.redact, self.redact_kind)
 
 

@@ -9,14 +9,13 @@ from typing import Annotated, TypedDict
 
 import msgspec
 
-from baton.session.report import out_at
+from baton.session.report import STORED, out_at
 from baton.session.score import estimate_scoring, score_files
 
 from .options import (
     HERE,
     LATER,
     NONE,
-    OUT,
     SHORT,
     USUAL,
     ConfigPath,
@@ -54,7 +53,7 @@ def score_command(
     name: Annotated[str | None, LATER] = None,
     showing: Showing = SHORT,
     reports: Reports = NONE,
-    out: Annotated[str, LATER] = str(OUT),
+    out: Annotated[str, LATER] = str(STORED),
     workers: Workers = HERE,
     jobs: Annotated[Whole | None, LATER] = None,
     dry_run: Annotated[Flag, LATER] = False,

@@ -12,7 +12,7 @@ from baton.model import InputError
 from baton.model.rounding import digits
 from baton.reports.text import one_line
 
-from .options import OUT, Flag, Whole
+from .options import Flag, Whole
 from .output import readers_may_leave
 from .usage_messages import note
 
@@ -50,7 +50,7 @@ def trend_command(
 
     if json and csv:
         raise InputError("--json and --csv are both output formats: give one")
-    points = trend(evaluations, axis, stored=OUT, name=name, last=last)
+    points = trend(evaluations, axis, name=name, last=last)
     with readers_may_leave():
         if json:
             sys.stdout.write(msgspec.json.encode({"axis": axis, "points": points}).decode() + "\n")

@@ -22,7 +22,7 @@ import msgspec
 from baton.model.prices import Prices, cost_of
 from baton.model.trace import Usage
 from baton.model.views import token_count
-from baton.readers.claude.session_files import GUARD_NOTES
+from baton.model.watching import GUARD_NOTES
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
 _MOST = 256 << 20

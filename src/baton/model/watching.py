@@ -31,6 +31,8 @@ WATCHER: ContextVar[Watcher | None] = ContextVar("baton_watcher", default=None)
 """The guard that marked functions ask."""
 DECISIONS: ContextVar[list[dict[str, Any]] | None] = ContextVar("baton_decisions", default=None)
 """The list of decisions of the recorded turn; becomes ``Trace.attributes["guard"]``."""
+GUARD_NOTES = "baton-guard.jsonl"
+"""A guard's decisions in the folder of a session of Claude Code, one per line, by its hook."""
 
 
 @contextmanager

@@ -14,11 +14,10 @@ from baton.formats.opening import InputFile, one_by_one
 from baton.formats.own_files import stays_in
 from baton.model import InputError, Problem
 from baton.model.trace import OF_DECISIONS
+from baton.model.watching import GUARD_NOTES
 
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
 AGENT_FILES = "agent-*.jsonl"
-GUARD_NOTES = "baton-guard.jsonl"
-"""A guard's decisions in the folder of a session, one per line, written by its hook."""
 _SUFFIXES = frozenset({".jsonl", ".ndjson", ".log", ".txt"})
 _STREAMED = frozenset({"system", "assistant", "user", "result", "stream_event", "rate_limit_event"})
 
