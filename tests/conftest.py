@@ -55,16 +55,38 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if none else None
 
 
+LONG = (
+    "docs/test_snippets.py",
+    "heavy/test_guards_claude.py",
+    "heavy/test_improve_real_sdks.py",
+    "test_accuracy.py",
+    "heavy/test_fuzz_corpus.py",
+    "security/test_long_traces.py",
+    "server/test_rescores.py",
+    "heavy/test_claude_stand_ins.py",
+    "heavy/test_ray.py",
+    "server/test_exports.py",
+    "stand_ins/test_every_framework.py",
+    "stand_ins/test_changed_texts.py",
+    "heavy/test_langchain_handler.py",
+)
+"""The files whose heavy tests take longest, the longest first (`pytest --durations=0` tells)."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Stop if a heavy test is in a file without that word: `-m heavy` would not import it.
 
-    Of heavy tests, files of one or two come first, because these take minutes: the last process
-    would run them when the others have nothing left.
+    Of heavy tests the longest files come first, and then those of one or two tests, which take long
+    as well: one process would run them when the others have nothing left.
     """
     if config.option.markexpr == "heavy":
         sizes = Counter(item.path for item in items)
-        items.sort(key=lambda item: sizes[item.path])
+        places = {ROOT / "tests" / name: place for place, name in enumerate(LONG)}
+        gone = [file.name for file in places if not file.exists()]
+        if gone:
+            raise pytest.UsageError(f"{', '.join(gone)} is not there: correct `LONG` in {__file__}")
+        items.sort(key=lambda item: (places.get(item.path, len(LONG)), sizes[item.path]))
     files = {item.path for item in items if item.get_closest_marker("heavy") is not None}
     silent = sorted(str(file) for file in files if "heavy" not in file.read_text("utf-8"))
     if silent:
