@@ -51,11 +51,15 @@ _SETTLED = 5.0
 """Seconds after which no score with an earlier number can appear: in PostgreSQL rows do not become
 visible in the order of their numbers."""
 _AT_ONCE = 16
+"""Maximum messages that are taken, and sent, at the same time. The others wait for the next round,
+so that a burst opens no more connections than this, and no lease runs out before its turn comes."""
 _LEASE = 120.0
 """Seconds for which a message is reserved for the worker that delivers it."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _LIMITS = Limits(silence=10.0, seconds=20.0, answer_mib=1.0, fixed=("timeout", "max_seconds"))
 _DIGITS_OF_A_MOMENT = 12
+"""Maximum digits of `x-ratelimit-reset`; today's times have ten. The header comes from the other
+side: more digits are no time, and with some hundred the number is infinite."""
 ONCE = Retries(1, 0.0, statuses=(), faults=())
 OPENING = "?"
 """The prefix of a note that is stored before something is written elsewhere, with the mark that it

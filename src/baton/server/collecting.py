@@ -24,6 +24,8 @@ from .store import Store
 _READ = 2_000
 """The number of newest conversations to choose from: two seconds of reading."""
 _BATCH = 200
+"""Conversations whose bodies are in memory together: all that are asked for could fill it, and one
+query for each would be slow."""
 
 
 class FromStore(NamedTuple):

@@ -135,6 +135,7 @@ def _values(rows: Sequence[Mapping[str, Any]], defaults: Sequence[tuple[str, Any
 _LOG_EVERY = 1.0
 """Seconds between two log lines about an unavailable store, as it affects each request."""
 _logged = 0.0
+"""When the last such line was logged, on the monotonic clock."""
 
 
 def without_reason(error: Unavailable) -> str:
@@ -232,7 +233,10 @@ def open_sqlite(file: Path) -> Engine:
     return engine
 
 
-_ROWS = 1_000_000
+# The assumed rows of a table. Only the ratios to the numbers below matter: rows of a project are
+# many (400,000), those of a conversation few (10). For any other column, a fiftieth of a table has
+# the same value.
+_ROWS_OF_TABLE = 1_000_000
 _LEFT = {"project": 400_000, "conversation": 10, "key": 1, "id": 1, "started": 10, "at": 10}
 _LEFT_OF_OTHERS = 20_000
 
@@ -253,7 +257,7 @@ def assume_many_rows(connection: Connection, tables: Iterable[Table]) -> None:
         for _, index, unique, *_ in ask(f"PRAGMA index_list({table.name})").all():
             if index in known:
                 continue
-            left = [_ROWS]
+            left = [_ROWS_OF_TABLE]
             for _, _, column in ask(f"PRAGMA index_info({index})").all():
                 left.append(min(left[-1], _LEFT.get(column, _LEFT_OF_OTHERS)))
             left[-1] = 1 if unique else left[-1]

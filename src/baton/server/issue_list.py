@@ -39,8 +39,12 @@ from .store import Store
 Order = Literal["count", "last"]
 TREND_DAYS = 14
 """The number of days whose failures a list shows."""
-_EVENTS = 200
-_NOTE = 10_000
+_MOST_EVENTS = 200
+"""Maximum events of an issue in an answer, the newest ones: an agent that fails now and then
+reopens its issue for months."""
+_LONGEST_NOTE = 10_000
+"""Maximum characters of a note. Every answer about the issue contains it, and so does each event
+that set it."""
 ISSUE_FIELDS: Fields = {
     "state": Field(values=get_args(State)),
     "category": Field(values=tuple(CATEGORIES)),
@@ -347,7 +351,7 @@ def one_issue(
         query = select(issue_event).where(
             issue_event.c.project == project, issue_event.c.issue == id_
         )
-        query = query.order_by(issue_event.c.id.desc()).limit(_EVENTS)
+        query = query.order_by(issue_event.c.id.desc()).limit(_MOST_EVENTS)
         events = [
             IssueEvent(
                 at=at_of(each["at"]),
@@ -503,8 +507,10 @@ def change_state(
     """
     if change.version is not None and change.state != "fixed":
         raise InputError("a version is only allowed with `fixed`: the one with the fix")
-    if change.note is not None and len(change.note) > _NOTE:
-        raise InputError(f"a note has up to {_NOTE:,} characters, this one {len(change.note):,}")
+    if change.note is not None and len(change.note) > _LONGEST_NOTE:
+        raise InputError(
+            f"a note has up to {_LONGEST_NOTE:,} characters, this one {len(change.note):,}"
+        )
     now = time.time() if now is None else now
     by = person(caller, change.by)
     with store.write() as connection:

@@ -59,7 +59,9 @@ _FIRST_LOOK = 86_400.0
 _SETTLED = 5.0
 """Seconds after which no event with an earlier number can appear (PostgreSQL)."""
 _AT_ONCE = 16
+"""Maximum notices that are taken, and sent, at the same time; as for alerts."""
 _LEASE = 120.0
+"""Seconds for which a notice is reserved for the worker that sends it; as for alerts."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _WAIT = 60.0
 """Seconds until a new issue with too few failures is examined again."""

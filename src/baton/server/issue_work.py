@@ -52,6 +52,8 @@ _TWINS = 300
 _LOOKED_THROUGH, _EARLIER = 500, 20
 """Maximum other issues, the newest ones, to examine and to offer to an investigation."""
 _LEASE = 600.0
+"""Seconds for which an investigation is reserved for the worker that does it: up to 30 questions,
+one after the other. If the worker dies, another one starts it again after this time."""
 _ORDER: tuple[Status, ...] = ("failed", "error", "skipped", "passed")
 
 

@@ -67,6 +67,7 @@ _AT_ONCE = 200
 _EXAMPLES = 30
 """Maximum texts of a group that a new text is compared with."""
 _NIGHTLY = 86_400.0
+"""Seconds between two groupings of a project's texts, unless somebody asks for one."""
 DAY = 86_400
 
 

@@ -60,6 +60,8 @@ from .store import Store, open_store
 from .uploads import file_name, write_upload
 
 _MOST_CONVERSATIONS = 10_000
+"""Maximum stored conversations that one evaluation scores. More are refused, not left out silently:
+their records are written to a file first, and a filter that was forgotten would copy the store."""
 _ENDED = ("done", "failed")
 _ATTEMPTS = 3
 """Maximum starts of an evaluation: a server that ends in the middle restarts it."""

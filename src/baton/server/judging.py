@@ -51,6 +51,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 15.0, 3600.0
 _ABOUT_THE_QUESTION = frozenset({"unparsable", "refusal", "truncated", "empty"})
 """Kinds of errors that a retry seldom solves: after some attempts the error becomes the score."""
 _ATTEMPTS = 3
+"""The number of these attempts."""
 _LONGEST_ERROR = 2000
 """Maximum characters of an error in the queue."""
 

@@ -73,6 +73,8 @@ def labels_of(
 
 
 _COMPARED = 5000
+"""Maximum pairs of a label and a verdict that are read, the newest ones: a page shows the share, so
+an old rubric with very many labels must not make it slow."""
 
 
 class Agreement(NamedTuple):

@@ -100,6 +100,8 @@ def unpack(data: bytes, encoding: str, most: int) -> bytes:
 _WINDOW = 8 << 20
 """Maximum window of a zstd frame in bytes, which the specification asks every reader to support."""
 _PIECE = 1 << 20
+"""Bytes that are unpacked at once, so that a body that is too large is refused after one piece more
+than allowed, and not unpacked as a whole."""
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 

@@ -75,6 +75,9 @@ _PATIENCE = 30.0
 _CHILD_GRACE = 8.0
 """Seconds for the reading process to store its current work."""
 _LONGEST_PAUSE = 30.0
+"""Maximum seconds before a reading process that ends again and again is restarted. The pause
+doubles from half a second: a fault that passes costs little, and one that stays does not keep a
+core busy."""
 _HEALTHY = 60.0
 """If a reading process ends after this many seconds, it is restarted at once."""
 

@@ -52,6 +52,8 @@ LEASE = 600.0
 _NEWEST = 500
 """Scores of each evaluator and verdict that are searched for disagreements and close votes."""
 _PAGE = 500
+"""Maximum dispatches of one query. The first query asks for few, since the first ones often
+suffice, and each further one for twice as many, up to this."""
 _MOST_KEYS = 100_000
 """Dispatches that are examined for one reason."""
 _COUNTED = 50

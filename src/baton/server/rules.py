@@ -531,6 +531,7 @@ def _below(place: str, problem: Problem) -> Problem:
 _RULES = "baton.rules"
 """The attribute of spans or resources with the rules that a program names: `baton.otel.tag`."""
 _MOST_NAMED = 100
+"""Maximum names that are read from an attribute, which is untrusted: a list may have millions."""
 
 
 def rules_named(*places: Mapping[str, Any]) -> set[str]:

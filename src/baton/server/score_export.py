@@ -20,6 +20,8 @@ from .schema import conversation, conversation_trace, result_sent, score
 from .store import Store
 
 _AT_ONCE = 500
+"""Scores that are read and sent before the last of them is noted: after a crash at most these are
+sent twice."""
 _SETTLED = 5.0
 """Seconds after which no score with an earlier number can appear; see `alerts`."""
 _LIMITS = Limits(timeout=10, attempts=1, delay=0)

@@ -95,7 +95,9 @@ def edges(
 
 
 HOURS: dict[Interval, int] = {"hour": 1, "day": 24, "week": 168}
-_POINTS = 10_000
+_MOST_STEPS = 10_000
+"""Maximum steps of an answer: more than a year by hour. Beyond it the request is refused before the
+store is read."""
 _DEFAULT_POINTS = 100
 _FIRST_MONDAY = 96
 """Hours from the epoch, a Thursday, to the first Monday: weeks begin on Mondays."""
@@ -127,9 +129,9 @@ def trends(
     current = time.time() if now is None else now
     end = current if until is None else until
     begin = end - _DEFAULT_POINTS * step * _HOUR if since is None else since
-    if (end - begin) / _HOUR / step > _POINTS:
+    if (end - begin) / _HOUR / step > _MOST_STEPS:
         raise InputError(
-            f"that is over {_POINTS:,} steps: choose a longer `interval` or later `since`"
+            f"that is over {_MOST_STEPS:,} steps: choose a longer `interval` or later `since`"
         )
 
     def chosen(table: Table) -> list[ColumnElement[bool]]:

@@ -47,6 +47,8 @@ MOST = 100
 _AT_ONCE = 8
 """Number of questions before the answers are stored."""
 _LEASE = 300.0
+"""Seconds for which a trial is reserved for the worker that asks its next questions. If the worker
+dies, another one asks them again after this time."""
 BUDGET = "trials of rubrics"
 """The name for the cost of trials, in the table with the cost of rules."""
 

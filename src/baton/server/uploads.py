@@ -104,9 +104,13 @@ class UploadLimits(Protocol):
 
 _ZIP, _GZIP, _ZSTD = b"PK\x03\x04", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _WINDOW = 8 << 20
+"""Maximum window of a zstd frame in bytes, as for bodies of OTLP: a header of some bytes could ask
+for gigabytes of memory."""
 _TAR_AT, _TAR = 257, b"ustar"
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f/\\:*?\"<>|]{1,200}")
 _DEEPEST = 20
+"""Maximum folders in a path of an archive. Recordings have a few. With names of up to 200
+characters, 20 of them nearly make the longest path that Linux takes, 4,096 bytes."""
 
 
 def check_upload(body: bytes, name: str, limits: UploadLimits) -> int:
@@ -145,6 +149,7 @@ def write_upload(body: bytes, name: str, folder: Path, limits: UploadLimits) -> 
 
 
 _PIECE = 1 << 20
+"""Bytes that are unpacked at once: the limits are checked after each piece."""
 
 
 def file_name(name: str) -> str:

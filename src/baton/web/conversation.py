@@ -47,10 +47,12 @@ _MOST = (20_000, 4_000, 1_000, 250, 60)
 """Limits for the characters of one text; the first with which all texts fit is used."""
 _CALLS = 1_000
 """Maximum tool calls whose texts a page loads; the texts of others are loaded when opened."""
-_SCORES = 2_000
+_MOST_SCORES = 2_000
+"""Maximum scores that a page reads, the newest ones: rescoring adds some for each dispatch."""
 _KEPT = 16 << 20
 """Maximum characters of drawn records in memory: 25 records of 10,000 steps."""
-_NOTE = 10_000
+_LONGEST_NOTE = 10_000
+"""Maximum characters of a comment."""
 _RIGHT_BY = "dispatch_correctness"
 """The rubric for "right" and "wrong" if no other judge examined a dispatch."""
 
@@ -173,7 +175,7 @@ def _rows(visit: Visit) -> list[ScoreRow]:
     """Return the scores of a conversation, the newest first."""
     chosen = queries.score_filter(f"conversation_id:{visit.path['id']}")
     store, project = visit.state.store, visit.caller.project
-    return queries.scores(store, project, chosen, limit=_SCORES).items
+    return queries.scores(store, project, chosen, limit=_MOST_SCORES).items
 
 
 def _blamed(one: Conversation, record: Trace, rows: Sequence[ScoreRow]) -> Blame | None:
@@ -382,8 +384,10 @@ def _of_dispatch(made: Plain | None) -> Plain:
 def _label(visit: Visit) -> Response:
     there = _stored(visit)
     note = (visit.form.get("note") or [""])[-1].strip()
-    if len(note) > _NOTE:
-        raise InputError(f"a comment has up to {_NOTE:,} characters, this one {len(note):,}")
+    if len(note) > _LONGEST_NOTE:
+        raise InputError(
+            f"a comment has up to {_LONGEST_NOTE:,} characters, this one {len(note):,}"
+        )
     rubric, value = visit.value("rubric"), visit.value("value")
     if rubric == COMMENT and not note:
         raise InputError("the comment is empty: write what you see")

@@ -15,6 +15,7 @@ from .frame import NavItem, View, Visit, Web
 from .getting_started import lines_to_send
 
 NAV = NavItem("Conversations", "/conversations", "c")
+# Conversations of a page; the next page starts where it ends.
 _ROWS = 50
 _MENU = (
     ("agent", "Agent that took part"),

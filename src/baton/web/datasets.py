@@ -39,9 +39,11 @@ NAV = NavItem("Datasets", "/datasets", "d")
 _ROWS = 200
 """Cases that a page gets at once."""
 _PREVIEW = 160
+"""Characters of a message in the list of cases, so that a page of long documents stays small."""
 WAIT = 0.5
 """Seconds that a page waits for files to be read; after that it reports that and reloads itself."""
 _HISTORY = 30
+"""Runs that a page lists, the newest ones."""
 
 
 def routes(web: Web) -> list[BaseRoute]:

@@ -45,12 +45,15 @@ from .frame import NavItem, View, Visit, Web
 
 NAV = NavItem("Issues", "/issues", "i", ("/collect",))
 _ROWS = 50
+"""Issues of a page; the next page starts where it ends."""
 _MEMBERS = 50
+"""Members of an issue that are read, the first ones."""
 _FEW = 12
 """The number of failures to show at once: they are similar."""
 _BAR = 5
 """Width of a bar of a trend, its gap included."""
 _HIGH = 22
+"""Height of a trend in pixels, and of its highest bar."""
 _ORDERS = {"count": "most frequent", "last": "failed last"}
 _EVENTS = {
     "new": "failed for the first time",
