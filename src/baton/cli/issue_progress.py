@@ -10,6 +10,7 @@ from baton.feed.issue_progress import ENDINGS, Fix, Investigation, Progress, Pro
 from baton.model import counted
 from baton.reports.text import one_line
 
+# Characters of a quote, two lines of a terminal; the page of the issue has all of it.
 _QUOTED = 160
 
 

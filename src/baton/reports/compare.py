@@ -19,6 +19,7 @@ from baton.stats.comparison import PASSED, AxisChange
 from .markdown import cell, code
 from .text import Text, console_for, one_line
 
+# Cases that got worse in a report; the others are only counted, and `--json` has all.
 MOST = 10
 STYLES = {"worse": "red", "better": "green", "same": "", "unclear": "yellow"}
 MARKS = {"worse": "❌", "better": "✅", "same": "➖", "unclear": "❔", "error": "⚠️"}

@@ -28,7 +28,8 @@ from baton.store import Reportable
 
 from .text import Console, Text, one_line
 
-_FLAKY = 5
+# Flaky cases that a line names, those with the highest rate first; the others are counted.
+_NAMED_FLAKY = 5
 
 
 class PassRate(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,8 +116,12 @@ def pass_lines(rate: PassRate | None) -> Iterator[str]:
     k = repeats.k
     yield f"pass@{k} {repeats.pass_at_k:.2f} · pass^{k} {repeats.pass_hat_k:.2f}{flakes}{lack}"
     if repeats.flaky:
-        names = ", ".join(f"{name} {flake:.2f}" for name, flake in repeats.flaky[:_FLAKY])
-        more = f" and {len(repeats.flaky) - _FLAKY} more" if len(repeats.flaky) > _FLAKY else ""
+        names = ", ".join(f"{name} {flake:.2f}" for name, flake in repeats.flaky[:_NAMED_FLAKY])
+        more = (
+            f" and {len(repeats.flaky) - _NAMED_FLAKY} more"
+            if len(repeats.flaky) > _NAMED_FLAKY
+            else ""
+        )
         yield f"flaky: {names}{more}"
 
 

@@ -18,7 +18,10 @@ from .text import new_advice, one_line, place_names, place_of, value_text
 MOST_BYTES = 60_000
 """GitHub takes 65,536 characters in a comment; this leaves room for other text."""
 MOST_CASES = 50
+"""Cases that did not pass: more are not read in a comment. The JSON and HTML reports have all."""
 _MOST_LINES = 20
+"""Lines of a list or table, such as wrong routes; the others are counted. Many agents have many
+wrong routes, and the cases that follow have to fit into the comment."""
 _MARKS = {"passed": "✅", "failed": "❌", "error": "⚠️", "skipped": "➖"}
 _TICKS = re.compile("`+")
 

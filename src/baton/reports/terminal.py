@@ -38,7 +38,9 @@ from .text import (
 )
 from .trace import dollars
 
-_LOOKED_AT = 100
+# Results that are opened to explain a line of the report: each is a file, a folder may have any
+# number of them, and the report has to come at once.
+_MOST_OPENED = 100
 
 
 def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
@@ -53,7 +55,7 @@ def unscored(evaluation: Reportable) -> Iterator[tuple[str, str]]:
         if counts.skipped and not counts.scored and not counts.error
     }
     left = {name for name in left if f"`{name}` scored nothing" not in problems}
-    for row in islice(evaluation.rows(), _LOOKED_AT):
+    for row in islice(evaluation.rows(), _MOST_OPENED):
         if not left:
             return
         if left.isdisjoint(one.evaluator for one in row.scores if one.status == "skipped"):
@@ -241,12 +243,12 @@ def alike_repeats(
     read unless it is requested: a folder may be hostile.
     """
     same: dict[tuple[str, ...], list[CaseResult]] = {}
-    for row in rows[:_LOOKED_AT]:
+    for row in rows[:_MOST_OPENED]:
         result = evaluation.result(row)
         same.setdefault((result.status, *map(str, words_of(result))), []).append(result)
     for results in same.values():
         yield results[0], len(results)
-    for row in rows[_LOOKED_AT:]:
+    for row in rows[_MOST_OPENED:]:
         yield evaluation.result(row), 1
 
 

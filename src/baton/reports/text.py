@@ -21,6 +21,7 @@ from baton.model.rounding import digits
 from baton.model.visible import folded_line, visible, visible_line
 from baton.safe_output import own_output
 
+# Dispatches that a line names; the others are counted, or left to the score itself.
 _NAMED = 5
 
 
@@ -98,7 +99,9 @@ def new_advice(score: Score, given: set[str]) -> str | None:
     return advice
 
 
-_WIDE = 400
+# Columns of what goes into a file or a pipe. Its lines are not folded, so this only has to be wider
+# than a table, whose cells would be folded.
+_COLUMNS_OF_FILE = 400
 
 
 class Text(RichText):
@@ -191,7 +194,7 @@ def console_for(out: IO[str]) -> Console:
         file=own_output(out), markup=False, emoji=False, highlight=False, soft_wrap=True
     )
     if not console.is_terminal:
-        console.width = _WIDE
+        console.width = _COLUMNS_OF_FILE
     return console
 
 

@@ -275,6 +275,9 @@ def _decision_line(note: Mapping[str, object]) -> str:
     return one_line(f"{verb} {what}{by}: {why}", 300)
 
 
+# What is shown of a trace: decisions of guards, steps around a dispatch on each side, steps of the
+# receiver. A dispatch then fits on a screen or two, for a person who labels many; `full` shows all
+# of its steps.
 _DECISIONS = 20
 _BEFORE = 3
 _STEPS = 8

@@ -110,7 +110,7 @@ class Tally:
             if each.what == REPEATED:
                 continue
             # A recording may have any number of unknown keys; reports name five kinds.
-            is_counted = each.what in self._dropped or len(self._dropped) < _PLACES
+            is_counted = each.what in self._dropped or len(self._dropped) < _MOST_COUNTED
             what = each.what if is_counted else "content of other kinds"
             known = self._dropped.setdefault(what, Dropped(what=what, count=0))
             known.count += each.count
@@ -125,7 +125,9 @@ class Tally:
             notices.append(f"not read, so not scored: {each.what} ({count})")
         more = len(self._dropped) - len(notices)
         if more:
-            many = "over " if len(self._dropped) > _PLACES else ""  # the last one holds the rest
+            many = (
+                "over " if len(self._dropped) > _MOST_COUNTED else ""
+            )  # the last one holds the rest
             kinds = counted(more, "more kind")
             notices.append(f"not read, so not scored: content of {many}{kinds}")
         return notices
@@ -158,7 +160,7 @@ class Tally:
     def _fail(self, places: Sequence[FailedAt], by: int = 1) -> None:
         """Count failures, in memory that is bounded for hostile traces."""
         for at in places:
-            is_counted = at in self._failed_at or len(self._failed_at) < _PLACES
+            is_counted = at in self._failed_at or len(self._failed_at) < _MOST_COUNTED
             self._failed_at[at if is_counted else FailedAt(at.evaluator)] += by
 
     def look_first(self) -> list[str]:
@@ -229,7 +231,9 @@ class Tally:
 
 _LOW = 0.7
 """The pass rate from which no hint is needed."""
-_PLACES = 1000
+_MOST_COUNTED = 1000
+"""Kinds of unread content, and places of failures, that are counted one by one; the others are
+counted together. A recording may have any number of them, and counts are kept in memory."""
 _PLACE = 300
 """The most characters of an example: most are the path of a file and a line."""
 _KINDS = 5

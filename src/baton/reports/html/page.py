@@ -33,6 +33,8 @@ from .scripts import asset, one_script, one_style
 from .trace_view import Cards, Plain, cut, trace_view
 
 _BLOCK = 256 * 1024
+"""Bytes of views in one block. A page unpacks a whole block to show one case, so larger ones open
+slower; but cases repeat texts, and the smaller a block, the less of that is compressed."""
 _WITH_FACTS = {"passed": 50, "skipped": 50, "failed": 200, "error": 200}
 """Cases of a status whose cards show where facts of a result were used again. That takes 5 ms per
 dispatch: without a limit, a report of 5,000 cases would take as long as scoring them."""

@@ -49,11 +49,13 @@ MOST = 20_000
 _AROUND = 4
 """Steps before and after a dispatch that its card shows."""
 _FACTS = 40
+"""Facts of a result that a card lists with where they were used; the others are counted."""
 _CONTEXT = 12
 """Earlier texts of a shared history that a card names."""
 _PROVEN = 300
 """Dispatches of one trace whose facts are searched for: the work grows with their square."""
-_WORD = 160
+_PROMPT_IN_LINE = 160
+"""Characters of a prompt in the name of a dispatch, which is one line; its card has all."""
 _BAD = ("failed", "refused", "unanswered")
 _STATED = (
     ("sender", "from_agent"),
@@ -552,7 +554,7 @@ def _edges(trace: Trace) -> list[Plain]:
 def _why(dispatch: Dispatch) -> str:
     """Return what a sender said, else its description of the work."""
     prompt = dispatch.prompt.plain() if dispatch.prompt is not None else ""
-    return one_line(prompt or dispatch.description or "", _WORD)
+    return one_line(prompt or dispatch.description or "", _PROMPT_IN_LINE)
 
 
 def _branches(trace: Trace) -> list[Plain]:

@@ -21,6 +21,8 @@ from baton.safe_output import safe_output
 from .protocol import Done, JobDoer, Waiting
 
 Workers = Annotated[int, msgspec.Meta(ge=1)]
+# Seconds in which an idle worker can end by itself, with what its user's code does at exit; after
+# that it is killed, so that a finished evaluation does not wait for it.
 _GRACE = 5.0
 _NAME = "baton-worker"
 

@@ -17,8 +17,11 @@ from baton.plugins.origin import install, requirement
 
 from .protocol import Done, JobDoer, Waiting
 
+# Seconds for idle workers to close their agents before they are killed, and for a cluster to accept
+# a connection. Ray itself would keep trying to reach a wrong address.
 _GRACE = 5.0
 _PATIENCE = 10.0
+# Starts of a local cluster, of 30 seconds each; see `_start`.
 _ATTEMPTS = 3
 _STORE = 100 << 20
 """Bytes of shared memory of a cluster for one run: jobs and outcomes are small."""
