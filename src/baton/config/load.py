@@ -38,7 +38,8 @@ from .trust import Trust, code_in
 if TYPE_CHECKING:
     from baton.providers.base import ProviderOptions
 
-_JUDGE_LLM_DEFAULT = 4
+# Workers that judge-llm uses if its config states none: its configs run here as they are.
+_JUDGE_LLM_WORKERS = 4
 _PRINTED = ("terminal", "github")
 _OTLP_ONLY = ("endpoint", "headers_from")
 
@@ -286,7 +287,7 @@ def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) 
         if getattr(spec, ours) is not None and getattr(agent, theirs) is not None:
             message = f"means the same as `{ours}`: leave one of them out"
             problems.append(document.problem_at(("agent", theirs), message))
-    workers = agent.max_workers or _JUDGE_LLM_DEFAULT
+    workers = agent.max_workers or _JUDGE_LLM_WORKERS
     concurrency = 1 if agent.parallel_execution is False else workers
     names = ("timeout", "retry_errors", "fail_fast", "max_agent_cost")
     stated = {name: getattr(spec, name) for name in names}

@@ -57,7 +57,7 @@ def _turn(trace: Trace, turn: Turn, asked: list[str]) -> dict[str, Any]:
     if facts := [
         fact for fact in _of_results(trace, turn) if fact in answer_facts and fact not in asked
     ]:
-        spec["response_contains"] = facts[:_MOST]
+        spec["response_contains"] = facts[:_MOST_FACTS]
     agents = agent_chain(trace, turn)
     if agents:
         spec["agents"] = agents
@@ -92,7 +92,7 @@ def _dispatch(dispatch: Dispatch, asked: list[str]) -> dict[str, Any]:
     spec: dict[str, Any] = {"to": dispatch.to_agent, "kind": dispatch.kind}
     carried = _facts(dispatch.prompt.plain() if dispatch.prompt else "")
     facts = [fact for fact in dict.fromkeys(asked) if fact in carried]
-    return spec | ({"prompt_contains": facts[:_MOST]} if facts else {})
+    return spec | ({"prompt_contains": facts[:_MOST_FACTS]} if facts else {})
 
 
 def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
@@ -108,8 +108,9 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 # the same in each run of the case. What a tool returned is assumed to be stable too, except for
 # what usually changes each time: times and dates (`2026-03-01T09:00`, `14:30`, `12.05.2026`,
 # `12 June 2026`), UUIDs and hashes, and numbers of ten and more digits (`1767225600`).
-_MOST = 5
-_LONGEST = 60
+# A case has few of them, so that a person can check each. Anything longer than an address is data.
+_MOST_FACTS = 5
+_LONGEST_FACT = 60
 _WORD = re.compile(r"[^\W_]")
 _PIECE = re.compile(r"(?:[^\s\"'`()\[\]{}<>,;!?=|*\\]|,(?=\d))+")
 _FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w).+")
@@ -137,7 +138,7 @@ _DAY = re.compile(
 def _facts(text: str) -> list[str]:
     pieces = (piece.strip(".:-_/,#") for piece in _PIECE.findall(text))
     # Anything longer is data, such as an image, and not a fact that an agent repeats.
-    facts = (piece for piece in pieces if len(piece) <= _LONGEST and _FACT.fullmatch(piece))
+    facts = (piece for piece in pieces if len(piece) <= _LONGEST_FACT and _FACT.fullmatch(piece))
     return list(dict.fromkeys(facts))
 
 

@@ -97,6 +97,8 @@ def _metadata(case: Case, key: str) -> str | None:
 
 
 _TOKEN = re.compile(r"""\s*(?:([()])|"([^"]*)"|'([^']*)'|([^\s()]+))""")
+# Levels of brackets and `not`. The parser calls itself for each, so thousands of them would end in
+# an error of Python instead of a message; people write two or three.
 _DEEPEST = 50
 
 

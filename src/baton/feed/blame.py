@@ -42,6 +42,8 @@ RANKED = 3
 too much.
 """
 VOTES = 3
+"""Questions to the judge, unless others are asked for: with three, two answers can agree against
+one, and each further one costs as much again."""
 _MOST = 60_000
 """The most characters of a run that a judge reads; each step gets an equal share of what is
 left.

@@ -54,6 +54,8 @@ KEPT_MEMBERS = 50_000
 are kept per issue.
 """
 _FEWEST_MEMBERS = 25
+"""The number at which halving stops (200, 100, 50, 25): with fewer members there is hardly a choice
+of cases."""
 EDGES = 10_000
 """The maximum number of edges whose dispatches are counted; the rates of others are unknown."""
 NAMES = 50

@@ -25,6 +25,8 @@ _LINE = 240
 _MOST = 12_000
 """The most characters of an answer: some 3,000 tokens, so that 30 of them fit into any model."""
 _HITS = 20
+"""The most steps that a search returns: with their labels, 20 lines of up to 320 characters fit
+into an answer. The number of the others is stated, so that the model can search for rarer words."""
 _COMPARED = 1_000
 """The maximum number of steps of a run that are compared with its twin: the time is quadratic."""
 _SHORTEST = 8

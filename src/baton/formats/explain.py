@@ -137,6 +137,7 @@ def _with_keys(infos: Iterable[inspect.Type]) -> str:
     return f"; its keys: {', '.join(names)}" if len(names) <= _MANY_KEYS else ""
 
 
+# Keys that fit into a message. Of more, nobody reads the list, and the reference pages have it.
 _MANY_KEYS = 8
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]{0,39}")
 _OTHER_WORDS = {

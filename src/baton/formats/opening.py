@@ -19,9 +19,13 @@ from typing import BinaryIO
 from baton.model import InputError, Problem
 from baton.model.limits import FILE_BYTES, PIPE_BYTES, PIPE_SECONDS, Limit
 
+# Bytes at the start in which a zero byte shows that a file is sparse or binary.
 _HEAD = 4096
+# From this size on such a file is refused before it is loaded; a smaller one costs little, and its
+# reader knows better what is wrong with it.
 _LARGE = 64 << 20
-_STEP = 1 << 20
+# Bytes that are read at once, and the size up to which a file is read in one go.
+_READ_BYTES = 1 << 20
 _BUFFER = 1 << 17  # lines of recordings are often longer than Python's buffer of 8 KiB
 _File = str | PathLike[str]
 
@@ -114,12 +118,12 @@ def read_small(file: _File) -> bytes | None:
 def _read_small(stream: BinaryIO) -> bytes | None:
     mode = os.fstat(stream.fileno())
     # The size is 0 for some files with content, such as those below /proc.
-    if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _STEP:
+    if not stat.S_ISREG(mode.st_mode) or not 0 < mode.st_size <= _READ_BYTES:
         return None
     if mode.st_size > current(FILE_BYTES):
         return None
-    data = stream.read(_STEP + 1)
-    return data if len(data) <= _STEP else None  # it grew
+    data = stream.read(_READ_BYTES + 1)
+    return data if len(data) <= _READ_BYTES else None  # it grew
 
 
 def iter_lines(file: _File, start: int = 0) -> Iterator[bytes]:
@@ -165,7 +169,7 @@ def _first_of_lines(stream: BinaryIO, file: _File) -> bytes | None:
         if os.fstat(stream.fileno()).st_size > _LARGE:
             _check_first_line(stream, file, most)
             stream.seek(0)
-        while piece := stream.read(_STEP):
+        while piece := stream.read(_READ_BYTES):
             rest = piece.lstrip() if start < 0 else piece
             if start < 0 and rest:
                 start = at + len(piece) - len(rest)
@@ -329,7 +333,7 @@ def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
     seconds, most, count = current(PIPE_SECONDS), current(limit), 0
     while True:
         ready, _, _ = select.select([pipe], [], [], seconds)
-        piece = os.read(pipe, _STEP) if ready else None
+        piece = os.read(pipe, _READ_BYTES) if ready else None
         if piece is None:
             message = (
                 f"nothing came out of the pipe for {seconds} seconds{PIPE_SECONDS.raised_by()}"
@@ -346,7 +350,7 @@ def _pieces(pipe: int, file: _File, limit: Limit) -> Iterator[bytes]:
 def _check_first_line(stream: BinaryIO, file: _File, most: int) -> None:
     """Check that the first line is text within the limit, before loading it."""
     read = 0
-    while piece := stream.read(_STEP):
+    while piece := stream.read(_READ_BYTES):
         if b"\0" in piece[:_HEAD]:
             raise _problem_of_zeros(file)
         read += len(piece)

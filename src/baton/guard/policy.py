@@ -42,6 +42,8 @@ DEEPEST = 25
 useful is left of it.
 """
 USUAL_DEPTH = 10
+"""The depth without a rule for it: far more than agents that share work need, and it stops those
+that hand on the same work for ever. A program that needs more states its own."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,60}\Z")
 PLACES: Fields = {
     "from": TEXT,

@@ -22,6 +22,8 @@ from .state import Below, Dispatched, State, StateError
 T = TypeVar("T")
 _KEY = "BATON_API_KEY"
 _CONNECT = 1.0
+"""Seconds to connect: a server that does not answer within one of them is down, or too far away to
+wait for at each dispatch."""
 _SECONDS = 2.0
 """Seconds for a request: an agent waits for the decision. After that it fails, and `on_error` of
 the policy applies.

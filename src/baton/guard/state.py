@@ -25,6 +25,8 @@ from baton.model import InputError, Problem
 from .decide_event import Decision, Event, Seen, decide, failed_decision
 from .policy import Policy
 
+# The version of these tables. A file with another one is refused, not converted: it only has
+# counters, which may as well start again.
 _VERSION = 2
 _SCHEMA = """
 create table if not exists trees (

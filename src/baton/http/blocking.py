@@ -37,6 +37,8 @@ _IDLE = 30.0
 if a connection closes during a request, the server may or may not have read it.
 """
 _KEPT = 8
+"""Idle connections that are kept. Each thread that waits for a decision uses one; with more threads
+at once, some connect anew."""
 _MOST = 1 << 20
 """The most bytes of an answer."""
 _BROKEN = (OSError, HTTPException, ValueError)

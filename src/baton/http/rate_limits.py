@@ -14,7 +14,9 @@ LONGEST_WAIT = 300.0
 """The longest wait that a server may ask for, in seconds."""
 _TOO_MANY = 429
 _BUSY = frozenset({_TOO_MANY, 503})
-_CAUSES = 10
+# Errors of a chain of causes that are examined: clients wrap an error two or three times, and a
+# chain can lead back to itself.
+_MOST_CAUSES = 10
 
 
 class Patience(Protocol):
@@ -96,7 +98,7 @@ def tell_of(error: BaseException) -> bool:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     cause: BaseException | None = error
-    for _ in range(_CAUSES):
+    for _ in range(_MOST_CAUSES):
         if cause is None:
             return
         yield cause

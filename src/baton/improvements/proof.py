@@ -36,6 +36,8 @@ MOST_LOST = 0.1
 lost, the remaining cases are no longer a random sample. An error is not a gain, and not a zero."""
 ERRORS = "cases without an error"
 _ALPHA = 0.05
+"""Errors count as worse, and a witness agrees, if chance alone gives such a difference in at most
+one of 20 comparisons."""
 
 
 class Side(NamedTuple):

@@ -28,6 +28,8 @@ _STEPS = 12
 # A case with a score for each of thirty dispatches would leave no room for its steps.
 _VERDICTS = 6
 _REASON = 500
+"""Maximum characters of a reason, an error or a note: six verdicts take 3,000 of the 4,000 of a
+play, and leave the rest to its steps."""
 _MOMENT = 4_000
 """Maximum characters of a play."""
 MOMENTS = 8

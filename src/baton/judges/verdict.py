@@ -131,6 +131,7 @@ _TYPES: Mapping[str, Callable[[Any], bool]] = {
 VERSION = "2"
 """The version of reading answers: after a change, old cached verdicts are not reused."""
 
+# Faults of an answer that its error lists: an answer of the wrong type can have one for each key.
 _SHOWN = 5
 # Models that were asked for JSON in the prompt, having no mode for it, often put it into a code
 # block.

@@ -201,7 +201,9 @@ def _bare(hop: Hop) -> tuple[int, str, str | None, str]:
     return hop.turn, hop.kind, hop.sender, hop.receiver
 
 
-_WORST = 3
+# The lowest scores that a row of an agent names: enough to begin with, and each is kept in the
+# header.
+_KEPT_WORST = 3
 
 
 class Asked(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -352,7 +354,7 @@ class AgentCounts:
                     for low in one.worst
                 ]
                 ranked = sorted([*total.worst, *new], key=lambda low: sign * (low.value or 0.0))
-                total.worst = ranked[:_WORST]
+                total.worst = ranked[:_KEPT_WORST]
 
     def take_back(self, scores: list[AgentScores], case_id: str, repeat: int) -> None:
         """Remove the scores of one case."""

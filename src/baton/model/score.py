@@ -77,6 +77,7 @@ class Score(msgspec.Struct, kw_only=True, omit_defaults=True):
             raise ValueError(f"the value of a score has to be finite, got {self.value}")
 
 
+# Ids in a one-line summary; the evidence itself has all.
 _NAMED = 3
 
 

@@ -426,7 +426,9 @@ def in_short(error: str, limit: int = 200) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-_LONGEST = 400
+# Characters of the error of a broken turn in a reason: the first lines of a traceback, or a whole
+# message of an API.
+_ERROR_LETTERS = 400
 
 
 def broken(turn: Turn) -> str | None:
@@ -438,7 +440,7 @@ def broken(turn: Turn) -> str | None:
         return None
     began = turn.status != "failed" and turn.runs
     how = "broke off" if began else "failed"
-    why = in_short(turn.error or "", _LONGEST) or "the source does not state why"
+    why = in_short(turn.error or "", _ERROR_LETTERS) or "the source does not state why"
     return f"{how}: {why}"
 
 

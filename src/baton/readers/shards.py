@@ -299,6 +299,7 @@ class ShardReader:
             on_problem(without_secrets(error))
 
 
+# Bytes of an object that are fetched to see its format: its first line, or the start of it.
 _HEAD = 1 << 20
 
 

@@ -123,6 +123,8 @@ def _fits(when: dict[str, Any] | list[str] | str | None, input: Any) -> bool:
     return all(text in said for text in texts)
 
 
+# A schema may refer to itself: a comment with answers, which are comments. Levels below this one
+# are null.
 _DEEPEST = 20
 _PLAIN: dict[str, Any] = {
     "string": "text",

@@ -27,6 +27,8 @@ SIZES = (0.06, 0.12, 0.24, 0.48)
 """The four falls of the mean to bet on, as shares of ``m``: from 0.9 to about 0.85, 0.79, 0.68 and
 0.47. A value of 1 loses this share of the stake."""
 _LARGEST = 1e200
+"""A stake that would grow beyond this stays here: for ever rising evidence would become infinite,
+and the sum of stakes no number. It is far beyond any evidence that opens an alert."""
 
 
 class Evidence(msgspec.Struct, kw_only=True):

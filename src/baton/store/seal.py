@@ -22,7 +22,8 @@ from baton.formats.own_files import open_regular, write_whole
 from baton.model import InputError
 
 _FILE, _LENGTH = "seal", 100
-_BYTES = 32
+# Bytes of the key: as many as the hash of HMAC-SHA256 has; a longer key adds nothing.
+_KEY_BYTES = 32
 _SIGNED = ("traces", "definitions", "dataset")
 
 
@@ -76,7 +77,7 @@ def _key(*, make: bool) -> bytes | None:
             draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
             number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(number, "wb") as stream:
-                stream.write(secrets.token_bytes(_BYTES))
+                stream.write(secrets.token_bytes(_KEY_BYTES))
             with suppress(FileExistsError):
                 os.link(draft, file)
             draft.unlink()
@@ -90,9 +91,9 @@ def _read(file: Path) -> bytes | None:
     try:
         with open_regular(file) as stream:
             about = os.fstat(stream.fileno())
-            key = stream.read(_BYTES + 1)
+            key = stream.read(_KEY_BYTES + 1)
     except FileNotFoundError:
         return None
     others = stat.S_IRWXG | stat.S_IRWXO
     is_own = os.name != "posix" or (about.st_uid == os.geteuid() and not about.st_mode & others)
-    return key if is_own and len(key) == _BYTES else None
+    return key if is_own and len(key) == _KEY_BYTES else None

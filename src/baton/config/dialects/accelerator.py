@@ -15,6 +15,7 @@ from baton.model import InputError, Problem, nearest, suggestion
 from .strands import rubric_type, strands_model
 
 KEY = "evaluatorConfig"
+# The default of the accelerator, whose configs have to give the same verdicts here.
 DEFAULT_THRESHOLD = 0.8
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -86,7 +87,9 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
 
 
 _CAPITAL = re.compile("[A-Z]")
-_ALIKE = 0.75
+# How similar a key has to be to one of Baton's to be its misspelling (difflib): `failFsat` is 0.89
+# like `fail_fast`, `agentRuntimeConfig` 0.58 like `agent_names`.
+_MISSPELT = 0.75
 
 
 def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
@@ -97,7 +100,7 @@ def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
     """
     if alone:
         return True
-    if snake(name) in ours or nearest(snake(name), ours, cutoff=_ALIKE):
+    if snake(name) in ours or nearest(snake(name), ours, cutoff=_MISSPELT):
         return False
     return name == "prefix" or _CAPITAL.search(name) is not None
 

@@ -25,6 +25,8 @@ _JUDGED_UNUSED = (
     "trajectory_description",
     "version",
 )
+# A Bedrock id has at least a vendor and a model (`anthropic.claude-...`), often a region before
+# them. `gpt-4o` has no dot, so it is none.
 _BEDROCK_PARTS = 2
 
 

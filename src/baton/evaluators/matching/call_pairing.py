@@ -155,7 +155,9 @@ INDEXED = _AS_JSON | {"tolerant", "similar", "regex"}
 # Numbers are equal up to a millionth part. With buckets four times as wide, equal numbers are in
 # the same bucket or in neighbouring ones.
 _BUCKET = 4e-6
-_LEAST = 1e-6
+# How far a product of floats may be from the whole number of words that it means: 0.8 times 3 words
+# over 1.2 are 2.0000000000000004, but a text of 2 words is similar enough.
+_ROUNDING = 1e-6
 _PATTERN_PART = r"(?s:\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{[^}]*\}|\(\?:|\(\?|.)"
 
 
@@ -185,7 +187,7 @@ def needed(
                 yield [(path, each)]
         elif way == "similar" and isinstance(leaf, str):
             # With a least similarity of 0, texts that share no word are similar too.
-            if similarity > _LEAST:
+            if similarity > _ROUNDING:
                 rare = _rare_words(path, leaf, similarity, count)
                 yield [*_meaning(path, leaf, spread=1), *rare]
         elif leaf is not None:
@@ -228,10 +230,10 @@ def _rare_words(
     """
     own = words(text)
     for length in range(
-        math.ceil(len(own) * least / (2 - least) - _LEAST),
-        math.floor(len(own) * (2 - least) / least + _LEAST) + 1,
+        math.ceil(len(own) * least / (2 - least) - _ROUNDING),
+        math.floor(len(own) * (2 - least) / least + _ROUNDING) + 1,
     ):
-        shared = max(1, math.ceil(least * (len(own) + length) / 2 - _LEAST))
+        shared = max(1, math.ceil(least * (len(own) + length) / 2 - _ROUNDING))
         sized: Group = [(path, "word", length, *word) for word in own]
         sized.sort(key=lambda token: (count(token), token))
         yield from sized[: len(own) - shared + 1]

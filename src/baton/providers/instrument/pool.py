@@ -51,6 +51,7 @@ _LOADING = 300.0
 _EXIT = 1.0
 """Maximum seconds between its last message and its end."""
 _KEPT = 3
+"""Last lines of output that the error of a dead worker quotes: a traceback ends with its reason."""
 _LONGEST_LINE = 1 << 16
 """Maximum bytes of a line before it is passed on: output may have no line breaks."""
 _START = (

@@ -221,6 +221,7 @@ def _settle(unknown: list[str], name: str, *, is_known: bool) -> None:
 _SETTLE = 0.5
 """Seconds that spans have to end after the program has answered."""
 _SHOWN = 5
+"""Names of spans that a note lists; the others are counted."""
 
 
 class Player:

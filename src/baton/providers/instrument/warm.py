@@ -54,6 +54,8 @@ _SETUPS = 2
 _READY = 300.0
 """Seconds that importing the libraries may take."""
 _MESSAGE = 1 << 16
+"""Bytes that are received at once. The socket keeps messages apart and drops the rest of a longer
+one, so names of modules come 500 at a time."""
 _NAMES = 500
 """Maximum names of modules in a message."""
 

@@ -16,6 +16,7 @@ CLEAN_UP = 2.0
 LONGEST_MESSAGE = 256 << 20
 """Maximum bytes of a message, such as a trace: 1,000 model calls with prompts of 100 kB fit."""
 _LENGTH = 8
+"""Bytes before each message, which state its length."""
 
 Workers = Literal["process", "inline"]
 """Where the program runs."""

@@ -77,6 +77,7 @@ _TRACEBACK = "Traceback (most recent call last):"
 _CLASS_NAME = 100
 """The length of the longest name of an error class, and of the characters around it."""
 _STATUS = {"STATUS_CODE_OK": 1, "STATUS_CODE_ERROR": 2, "OK": 1, "ERROR": 2}
+# The id that is invalid in W3C Trace Context: as a parent, it says that there is none.
 _NO_SPAN = "0" * 16
 _LEAST, _MOST = -(2**63), 2**64 - 1
 

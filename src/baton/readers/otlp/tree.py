@@ -22,6 +22,7 @@ from .readings import (
 from .span import Event, Span
 
 _MILLISECOND = 0.001
+"""See `_had_ended`."""
 _FLOAT_ERROR = 0.0005
 """The rounding error of a present-day time in whole milliseconds, as a float of seconds."""
 

@@ -14,7 +14,9 @@ import msgspec
 from baton.formats.nesting import decode_json
 from baton.model import Content, Part, Usage
 
-_DEEP = 100
+# Levels of a value in which NaN is replaced. Deeper ones are kept as they are: prompts and
+# arguments have a few levels, and each takes a call of its own here.
+_DEEPEST = 100
 HIDDEN_VALUE = "[REDACTED]"
 HIDDEN = frozenset(
     {HIDDEN_VALUE, "__REDACTED__", "<elided>", "<redacted>", "<REDACTED>", "[redacted]"}
@@ -166,9 +168,9 @@ def finite(value: Any, depth: int = 0) -> Any:
     """Return data that JSON can hold: NaN and infinite numbers become text."""
     if isinstance(value, float):
         return value if isfinite(value) else str(value)
-    if depth < _DEEP and isinstance(value, list):
+    if depth < _DEEPEST and isinstance(value, list):
         return [finite(item, depth + 1) for item in value]
-    if depth < _DEEP and isinstance(value, dict):
+    if depth < _DEEPEST and isinstance(value, dict):
         return {key: finite(item, depth + 1) for key, item in value.items()}
     return value
 

@@ -119,6 +119,7 @@ _STOPPED: dict[str, RunStatus] = {
     "cancelled": "cancelled", "interrupt": "waiting", "checkpoint": "waiting",
 }  # fmt: skip
 _DEFAULTS = ("default_swarm", "default_graph")
+# Levels of graphs in graphs: reading calls itself for each. Real ones have two or three.
 _DEEPEST = 100
 _NESTED = "multiagent_result"
 

@@ -21,6 +21,7 @@ from baton.safe_output import safe_output
 from .exchange import ScriptError
 from .server import LlmServer, llm_server
 
+# Seconds between two looks at whether the parent process still runs, and at the log.
 _LOOK_AGAIN = 0.2
 _WRONG_INPUT = 2
 _AWS = {

@@ -84,6 +84,7 @@ _WRITTEN_IN_STREAMS: frozenset[Api] = frozenset({"anthropic", "bedrock"})
 send an object, so that broken JSON can only be sent as text."""
 
 _LETTERS_PER_TOKEN = 4
+"""A usual estimate for English text, for answers whose script states no usage."""
 
 
 def said(reply: Reply, received: Received) -> Said:

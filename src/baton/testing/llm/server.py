@@ -21,6 +21,8 @@ from baton.testing.llm.apis.bedrock import error_name
 from baton.testing.llm.exchange import Api, Received, Reply, ScriptError, schema_in
 from baton.testing.llm.script import Script, replies, said
 
+# Bytes of the headers of a request. The default of h11, 16 KiB, is little for the tracing headers
+# and tokens that clients add.
 _MAX_HEADERS = 64 * 1024
 
 
@@ -248,6 +250,8 @@ def failure(
 
 
 _HOST = "127.0.0.1"
+# Connections that wait to be accepted: hundreds of cases connect at the same moment, and the usual
+# hundred would let some of them wait for a second attempt.
 _BACKLOG = 1024
 
 

@@ -66,6 +66,8 @@ _NAMED = {b'"resource"', b'"scope"', b'"instrumentationLibrary"', b'"processes"'
 _SCOPES = {b'"scopeSpans"', b'"instrumentationLibrarySpans"', b'"scopeLogs"'}
 _GROUPS = {b'"resourceSpans"', b'"resourceLogs"', b'"batches"', b'"data"', b""}
 _START = re.compile(rb'(?<!^)\{"resource(?:Spans|Logs)"\s*:')
+# Levels of brackets that are followed in broken JSON: a file of nothing but `[` would take memory
+# for each.
 _DEEPEST = 100_000
 _OPEN, _CLOSE = b"{[", b"}]"
 
@@ -448,6 +450,8 @@ SDK = msgspec.json.Decoder(SdkSpan | list[SdkSpan])
 
 Data = bytes | memoryview | msgspec.Raw
 Record = Span | Event
+# Bytes up to which a value is decoded at once, which is faster; a larger one is decoded record by
+# record, so that memory holds one record and not all.
 _SMALL = 1 << 20
 _HEAD = 1 << 16
 """Number of bytes in which the keys of the first span are."""

@@ -23,7 +23,9 @@ from .sniff import HEAD, form_of
 from .streams import GZIP, ZSTD, Chain, Limits, Mapped, Place, Report, lines_between, unpacked
 from .trace_store import TraceStore
 
-_LONG = 16 << 20
+# Bytes of a line that is loaded. A longer one is a document without line breaks, and is mapped into
+# memory instead.
+_LONGEST_LINE = 16 << 20
 
 
 # Records are passed on in lists and not one by one, because each generator on the way would be
@@ -76,8 +78,8 @@ def _stream_pieces(stream: BinaryIO, report: Report, limits: Limits) -> Iterator
 
 def _json(source: BinaryIO, file: BinaryIO, report: Report, limits: Limits) -> Iterator[Piece]:
     """Read JSON lines if these are complete values, else the file as one or several documents."""
-    first = source.readline(_LONG)
-    second = source.readline(_LONG) if first.endswith(b"\n") else b""
+    first = source.readline(_LONGEST_LINE)
+    second = source.readline(_LONGEST_LINE) if first.endswith(b"\n") else b""
     opens = first.removeprefix(BOM).strip(BLANK) in (b"{", b"[")
     if is_value(first) or (not opens and is_value(second)):
         yield from _lines(source, [first, second], report, limits)
@@ -91,14 +93,14 @@ def _lines(source: BinaryIO, lines: list[bytes], report: Report, limits: Limits)
     while lines[0]:
         for line in lines:
             number += 1
-            if len(line) >= _LONG and not line.endswith(b"\n"):
+            if len(line) >= _LONGEST_LINE and not line.endswith(b"\n"):
                 with Mapped(source, None, line) as data:
                     yield from _values(data, number, report, limits)
                 return
             text = line.removeprefix(BOM).strip(BLANK)
             if text:
                 yield from _in_pieces(json_records(text, Place(number), report, limits), report)
-        lines = [source.readline(_LONG)]
+        lines = [source.readline(_LONGEST_LINE)]
 
 
 def _values(data: Mapped, line: int, report: Report, limits: Limits) -> Iterator[Piece]:

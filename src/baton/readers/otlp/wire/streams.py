@@ -20,6 +20,7 @@ import msgspec
 from baton.model import Dropped, InputError, Problem
 from baton.plugins.origin import install, requirement
 
+# Problems of a file that are reported in full; the others are counted.
 _MOST_PROBLEMS = 20
 
 
@@ -77,6 +78,8 @@ class Report:
 
 
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# Bytes up to which content may be any number of times its packed size: an export that says the same
+# a thousand times packs that well, and so little does not fill the memory.
 _FREE = 64 << 20
 _READ = {"gzip": 1 << 16, "zstd": 1 << 10}  # 1 KiB of zstd unpacks to at most 32 MiB
 
@@ -208,7 +211,9 @@ def zstd_unpacker(file: str) -> Any:
     return zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
 
 
-_STEP = 64 << 20
+# Bytes of a mapped file after which its pages are given back: they would count as memory of this
+# process, up to the size of the file.
+_FORGET_BYTES = 64 << 20
 
 
 class Mapped:
@@ -228,7 +233,7 @@ class Mapped:
 
     def forget(self, read: int) -> None:
         """Release memory from time to time; ``read`` is the number of bytes read so far."""
-        if read - self._forgotten >= _STEP and hasattr(mmap, "MADV_DONTNEED"):
+        if read - self._forgotten >= _FORGET_BYTES and hasattr(mmap, "MADV_DONTNEED"):
             self._forgotten = read
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -278,6 +283,7 @@ class Chain(io.RawIOBase):
         return len(data)
 
 
+# Bytes that are copied at once to count their line ends: a view of memory can't count them.
 _CHUNK = 1 << 20
 
 

@@ -101,6 +101,7 @@ def error_name(status: int) -> str:
     return _ERRORS.get(status, "InternalServerException" if status >= 500 else _ERRORS[400])
 
 
+# The type of a header with text, in the event streams of AWS.
 _TEXT_HEADER = 7
 
 
