@@ -82,7 +82,9 @@ _KINDS = (
 _KIND_OF = [(kind, regex(pattern, re.IGNORECASE)) for kind, pattern in _KINDS]
 _KIND_WORDS = regex("|".join(pattern for _, pattern in _KINDS), re.IGNORECASE)
 _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "SEK", "DKK", "JPY"})
-_STEM = 4
+# Shorter words begin alike by chance, such as `car` and `cabin`. From six letters on, "How many
+# teeth?" would not ask for `30 teeth`.
+_SHORTEST_STEM = 4
 
 
 def asked_back(request: str, reply: str, given: Reading) -> Iterator[tuple[Fact, str]]:
@@ -154,7 +156,11 @@ def _is_asked(value: Value, question: str, sentence: str) -> bool:
     if named and label is not None and _is_form_of(label[1].casefold(), words):
         return True
     noun = unit_text(value)
-    if value.kind not in ("date", "time") and len(noun) >= _STEM and _is_form_of(noun, words):
+    if (
+        value.kind not in ("date", "time")
+        and len(noun) >= _SHORTEST_STEM
+        and _is_form_of(noun, words)
+    ):
         return re.search(r"\b(?:many|viele|combien|cuánt\w+|quant\w+)\b", question) is not None
     kind = "money" if value.kind in _MONEY else value.kind
     return any(kind == each and pattern.search(question) for each, pattern in _KIND_OF) and (
@@ -165,17 +171,19 @@ def _is_asked(value: Value, question: str, sentence: str) -> bool:
 def _is_form_of(label: str, words: list[str]) -> bool:
     """Return whether one of the words is the label, maybe in the plural: `key`, `keys`."""
     return any(
-        word == label or (min(len(word), len(label)) >= _STEM and _alike(word, label))
+        word == label or (min(len(word), len(label)) >= _SHORTEST_STEM and _alike(word, label))
         for word in words
     )
 
 
 def _alike(one: str, other: str) -> bool:
     shorter, longer = sorted((one, other), key=len)
-    return longer.startswith(shorter[:-1]) and len(longer) - len(shorter) <= _ENDING
+    return longer.startswith(shorter[:-1]) and len(longer) - len(shorter) <= _LONGEST_ENDING
 
 
-_ENDING = 2
+# The most letters that a plural adds: `number` and `numbers`, `glass` and `glasses`. With more,
+# `port` would ask for a `portion`.
+_LONGEST_ENDING = 2
 
 
 # "Which order is it?", "Could you send me the order number?", "Please provide the order."

@@ -179,7 +179,7 @@ def _is_only(lost: Value, asked: list[Value], value: Value, new: list[Value]) ->
 def _is_only_code(lost: Value, asked: list[Value], value: Value, new: list[Value]) -> bool:
     """Return whether both are the only code with these letters: Q2 for Q3, 32A for 16A."""
     letters = _letters(lost)
-    if lost.kind != "identifier" or not 0 < len(letters) <= _SHORT_CODE:
+    if lost.kind != "identifier" or not 0 < len(letters) <= _MOST_LETTERS:
         return False
     if not all(re.fullmatch(r"[A-Za-z]*\d+[A-Za-z]*", v.fact.text) for v in (lost, value)):
         return False
@@ -188,7 +188,9 @@ def _is_only_code(lost: Value, asked: list[Value], value: Value, new: list[Value
     return len(mine) == len(theirs) == 1 and not _OTHER_PERIOD.search(value.sentence)
 
 
-_SHORT_CODE = 2
+# Letters of a code that counts things of one sort: "32A shore power" for 16A. Longer ones, such as
+# `INV-204`, are names of things, and a prompt may be about another thing.
+_MOST_LETTERS = 2
 _OTHER_PERIOD = regex(
     r"\b(?:previous|prior|preceding|last|next|following|compar\w+|vs|versus|vor\w*|précédent\w*"
     r"|anterior\w*)\b",
@@ -326,11 +328,13 @@ _OWN_NUMBER = regex(
 def _is_own(lost: Value, value: Value) -> bool:
     """Return whether a caller chose a number itself: "in batches of 500 rows" for 8,412 rows."""
     before, _, _ = value.clause.partition(value.fact.text)
-    theirs = re.findall(rf"(?:{_CHOSEN})", before[-_NEAR:], re.IGNORECASE)
+    theirs = re.findall(rf"(?:{_CHOSEN})", before[-_LETTERS_BEFORE:], re.IGNORECASE)
     return bool(theirs) and not re.search(rf"(?:{_CHOSEN})", lost.clause, re.IGNORECASE)
 
 
-_NEAR = 20
+# Characters before a number in which such a word belongs to it: "in batches of 500 rows". Further
+# away it belongs to something else: "le premier apport sur la parcelle 71" says nothing about `71`.
+_LETTERS_BEFORE = 20
 _CHOSEN = (
     r"\b(?:first|top|sample\w*|batch\w*|chunks?|groups?|steps?|e\.?g|ersten?|premi\w+|primer\w*)\b"
 )
@@ -360,6 +364,8 @@ def counted_otherwise(fact: Fact, asked: list[Value], new: list[Value]) -> Value
     return other
 
 
+# Words of at most this many letters are rather units than things that are counted: `km`, `min`,
+# `mol`. Five would exclude `hours`: "within 4 hours" for 48 hours.
 _SHORT_NOUN = 3
 
 

@@ -330,7 +330,9 @@ _QUOTES = regex(
     r"|reported?)\b[^\"“.\n]{0,40}[\"“](?P<quote>[^\"“”\n]{20,400})[\"”]",
     re.IGNORECASE,
 )
-_WORDS_OF_QUOTE = 5
+# Shorter quotes are a status or a title, which agents shorten: "the log says “pool exhausted
+# (50/50)”".
+_FEWEST_WORDS_OF_QUOTE = 5
 
 
 class Claim(NamedTuple):
@@ -364,7 +366,7 @@ def claims_of(text: str) -> list[Claim]:
         return []
     plain = _CODE.sub("\n", text)
     claims = [Claim("quote", m[0], True, m["quote"]) for m in _QUOTES.finditer(plain)]
-    claims = [claim for claim in claims if len(claim.value.split()) >= _WORDS_OF_QUOTE]
+    claims = [claim for claim in claims if len(claim.value.split()) >= _FEWEST_WORDS_OF_QUOTE]
     short = len(text) <= _BARE_MOST and "\n" not in text.strip()
     for number, sentence in enumerate(statements(text)):
         claims += _of_sentence(sentence, bare=short and number < 2)

@@ -103,6 +103,8 @@ _SUCCEEDED = regex(
 # occurs anywhere.
 _LONG_WORD = 4
 _QUOTED_SHARE = 0.5
+# With more calls, one of them can nearly always be the claimed one, and comparing all of them takes
+# long.
 _MOST_CALLS = 400
 # The cost of following a dispatch down, in compared texts.
 _PER_RUN = 3
@@ -441,6 +443,8 @@ _DONE_BEFORE = regex(
     r"|same)\b",
     re.IGNORECASE,
 )
+# Words of a tool's name with at most this many letters say nothing about it: the `to` of
+# `send_to_customer` begins "tomorrow".
 _SHORT_WORD = 2
 _NOTHING: frozenset[str] = frozenset()
 _SUCCESS = regex(

@@ -309,6 +309,7 @@ def _opposite(sent: Sent) -> Iterator[Replaced]:
         yield Replaced(lost.clause.strip()[:_QUOTED], value.clause.strip()[:_QUOTED])
 
 
+# Characters of a clause that a reason quotes; the record has all of it.
 _QUOTED = 60
 
 

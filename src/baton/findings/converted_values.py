@@ -97,6 +97,7 @@ def may_be_converted(
 
 
 _NO_AMOUNTS = frozenset({"time", "date", "identifier"})
+# Minutes of a day: 23:30 and 00:30 are one hour apart.
 _DAY = 24 * 60
 # Zones differ by whole hours, half hours or quarters.
 _QUARTER_HOUR = 15
@@ -209,6 +210,8 @@ def _only_in_one(
 # two of many values have nearly any ratio by chance.
 _ROUNDED = 0.02
 _EXACTLY = 0.002
+# Amounts that differ by less are the same one, rounded: 105.8 and 106 lb. Amounts with a larger
+# rounding error are too rough to show a tax: 2.5 and 3 EUR need not be 20 % apart.
 _SLIGHT = 0.005
 
 

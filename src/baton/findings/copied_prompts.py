@@ -47,6 +47,7 @@ _SENTENCE_ENDS = regex(r"(?:^|[.!?;\n])\s*$")
 
 # "Close valve V-204" for "do NOT close valve V-204".
 _NEGATION = regex(r"(?:please )?(?:do not|don['’]t|never|must not|not|nicht|nie)", re.IGNORECASE)
+# Characters of the request that a reason quotes.
 _QUOTED = 60
 
 

@@ -44,7 +44,9 @@ _CLAIMS = regex(
         |\bha(?:n)?\ sido\b|\b(?:è|sono)\ stat[oaie]\b|\bis\ \w+\ ge\w+(?:d|t|en)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_WORDS = 4
+# An answer needs this many words to say what was done: "Your refund was sent." Shorter ones ("All
+# sent.") do not show whether they are about the same.
+_FEWEST_WORDS = 4
 
 
 def denies_failure(answer: str, result: str, asked: str) -> bool:
@@ -55,7 +57,7 @@ def denies_failure(answer: str, result: str, asked: str) -> bool:
     """
     if _FAILED.match(result) is None or _RECOVERED.search(result):
         return False
-    if len(answer.split()) < _WORDS or _CLAIMS.search(answer) is None or is_negative(answer):
+    if len(answer.split()) < _FEWEST_WORDS or _CLAIMS.search(answer) is None or is_negative(answer):
         return False
     if _RECOVERED_BY.search(answer):
         return False

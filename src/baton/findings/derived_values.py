@@ -90,6 +90,8 @@ _WHOLE_PERCENT = 0.006
 # Double, and the numbers of days, weeks, months and hours in one another.
 _TIMES = {float(n) for n in range(2, 32)} - {10.0}
 _CONSTANTS = (2.0, 7.0, 12.0, 24.0, 30.0, 52.0, 60.0, 365.0)
+# From which size on numbers explain a small one by their difference (see `_combined`). Among
+# smaller numbers, nearly any small one is some difference: 0 for 21.
 _LARGE = 1000.0
 
 

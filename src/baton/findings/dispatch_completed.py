@@ -108,6 +108,7 @@ def _quote(data: Any) -> str | None:
     return json.dumps(data, ensure_ascii=False)
 
 
+# Characters of a result that a finding quotes.
 _QUOTE = 200
 # Frameworks' messages for an agent that was stopped. This is reported as `killed`, not as `failed`,
 # because the agent did nothing wrong.

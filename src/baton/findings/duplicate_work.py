@@ -60,8 +60,8 @@ _VERIFIER = regex(
 )
 # The share of the later agent's new facts that the earlier one had found, and their lowest weight:
 # two numbers or names. A single common fact is chance, or part of both requests.
-_ALIKE = 0.6
-_LEAST = 4
+_SAME_SHARE = 0.6
+_LEAST_WEIGHT = 4
 # Tools whose work is never intentionally repeated, by prefix: `write_file`, `rooms.book`.
 _DOES = regex(r"(?:^|[.:/]|__)(?:write|save|book|reserve|send|pay|refund)(?![a-z])", re.I)
 # For these the arguments are enough: booking the same table twice is a duplicate.
@@ -305,7 +305,7 @@ def _content_of(call: ToolCall) -> int:
 def _answers_cover(first: _Work, second: _Work) -> bool:
     """Return whether the later answer mostly has the facts of the earlier one."""
     new = read(second.answer).without(read(first.asked, second.asked))
-    return weight(_shared(new, read(first.answer))) >= _ALIKE * weight(new)
+    return weight(_shared(new, read(first.answer))) >= _SAME_SHARE * weight(new)
 
 
 def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
@@ -347,7 +347,7 @@ def _all_found_before(first: _Work, second: _Work) -> bool:
     hard = [fact for fact in new if fact.kind in HARD]
     same = _shared(new, read(first.answer))
     # A reply to a ticket and its translation name the same order, and contain much more.
-    return bool(hard) and set(hard) <= set(same) and weight(same) >= _ALIKE * weight(new)
+    return bool(hard) and set(hard) <= set(same) and weight(same) >= _SAME_SHARE * weight(new)
 
 
 # Two writers of one article name the same facts: one wrote the introduction, one the conclusion.
@@ -407,8 +407,8 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
     same = _shared(new, read(first.answer))
     # One exact number is not chance: "48,930.20 EUR".
     exact = any(len(_significant(fact)) >= _EXACT for fact in same)
-    enough = weight(same) >= _LEAST or exact
-    least = _ALIKE
+    enough = weight(same) >= _LEAST_WEIGHT or exact
+    least = _SAME_SHARE
     spoken, before = read(second.answer).language, read(first.answer).language
     if spoken and before and spoken != before and spoken == read(second.asked).language:
         # In another language only numbers and names are the same.
@@ -426,9 +426,10 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
     return [fact.text for fact in same] if enough else []
 
 
-# See `_only_lists`.
+# The facts of a long list, and how many times as many as another answer repeats: a table of twelve
+# jobs with their states and errors, and an answer that names two of them.
 _LISTED = 20
-_OF_LIST = 4
+_TIMES_AS_MANY = 4
 
 
 def _only_lists(first: _Work, same: list[Fact]) -> bool:
@@ -437,7 +438,7 @@ def _only_lists(first: _Work, same: list[Fact]) -> bool:
     A table of all nightly jobs names whatever is said about one of them later.
     """
     facts = read(first.answer).facts
-    return len(facts) >= _LISTED and len(facts) >= _OF_LIST * len(same)
+    return len(facts) >= _LISTED and len(facts) >= _TIMES_AS_MANY * len(same)
 
 
 # "patient Okafor", "for Kenya": a capital after a word in lower case. At the start of a sentence it

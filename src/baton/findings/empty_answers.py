@@ -258,6 +258,9 @@ def speaks_of_kinds(answer: str) -> bool:
     return _OF_A_KIND.match(first) is not None
 
 
+# Shorter sentences are rather about these things than about their kind: "Tests are green" are the
+# tests of this run. "Nightly imports mostly fail because of full disks, locked tables or network
+# errors" is general.
 _WORDS_IN_GENERAL = 12
 
 

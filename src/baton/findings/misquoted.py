@@ -57,10 +57,14 @@ def _is_code(value: Value) -> bool:
     """Return whether a value has letters and at least three digits, like `TAB-114`, but no unit."""
     text = value.fact.text
     letters = re.match(r"[A-Za-z]{1,10}(?=[\d_-])", text)
-    return value.kind == "identifier" and letters is not None and len(value.digits) >= _DIGITS
+    return (
+        value.kind == "identifier" and letters is not None and len(value.digits) >= _FEWEST_DIGITS
+    )
 
 
-_DIGITS = 3
+# With fewer digits, another code is rather another thing than a slip: `A1` and `A2` are two rows,
+# `TAB-114` for `TAB-141` is one.
+_FEWEST_DIGITS = 3
 
 
 def _in_list(
@@ -77,12 +81,12 @@ def _in_list(
     """
     listed = {v.fact.text.casefold() for v in values if shape_of(v) == shape}
     repeated = {v.fact.text.casefold() for v in mine if shape_of(v) == shape}
-    fewest = _ITEMS if value.kind == "identifier" else _NUMBERS
+    fewest = _FEWEST_CODES if value.kind == "identifier" else _FEWEST_NUMBERS
     if len(listed) != len(repeated) or len(repeated) < fewest:
         return None
     if len(repeated & listed) != len(repeated) - 1:
         return None
-    if value.kind != "identifier" and len(value.digits) < _DIGITS:
+    if value.kind != "identifier" and len(value.digits) < _FEWEST_DIGITS:
         return None
     if not _is_enumerated([v.fact.text for v in mine if shape_of(v) == shape], answer):
         return None
@@ -91,8 +95,11 @@ def _in_list(
     return other if differ == 1 or is_transposed(value.digits, other.digits) else None
 
 
-_ITEMS = 2
-_NUMBERS = 3
+# The shortest lists in which one item can be misquoted: two codes ("app-03 and app-09" for `app-03`
+# and `app-07`), but three numbers, because two are often a pair of the answer's own: "dark from
+# 19:40 to 00:25".
+_FEWEST_CODES = 2
+_FEWEST_NUMBERS = 3
 
 
 def _is_enumerated(items: Sequence[str], answer: str) -> bool:

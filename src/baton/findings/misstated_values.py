@@ -46,6 +46,7 @@ from .words import COMMON
 # with new words may be about something else ("Your train costs 9 GBP" after a flight of 64 GBP).
 _NEW_WORDS_OF_SLIP = 3
 _NEW_WORDS = 0
+# Two are allowed next to the same label: "you sit in coach 17, seat 61" for coach 7.
 _NEW_WORDS_OF_LABEL = 2
 
 # A value with "about" can be this share off: "about 900 EUR" for 890 EUR.
@@ -256,6 +257,8 @@ def _moments_in(values: list[Value], value: Value) -> int:
     return len({v.fact.keys for v in values if v.kind == value.kind})
 
 
+# One is allowed beside a labelled value or swapped digits: "duty and VAT make 278.14 EUR
+# altogether" for 287.14.
 _NEW_WORDS_OF_LABELLED = 1
 # "In the pilot, p was 0.04": a clause begins with what it is about.
 _ELSEWHERE = regex(

@@ -138,7 +138,9 @@ _NEGATIONS = frozenset(
     nicht ohne statt pas sans ni sauf sin nada excepto
     """.split()  # noqa: SIM905
 )
-_NEGATED = 3
+# This many words after a negation belong to it: "not in the aisle". Further away, it negates
+# something else.
+_WORDS_AFTER_NEGATION = 3
 _BOTH = frozenset("or and und oder et ou y o".split())  # noqa: SIM905
 
 
@@ -164,7 +166,7 @@ def _attributes(text: str) -> tuple[tuple[_Attribute, ...], tuple[_Attribute, ..
     folded = [token.casefold() for token in tokens]
     of_noun, of_text = [], []
     for at, word in enumerate(folded):
-        if not _NEGATIONS.isdisjoint(folded[max(0, at - _NEGATED) : at]):
+        if not _NEGATIONS.isdisjoint(folded[max(0, at - _WORDS_AFTER_NEGATION) : at]):
             continue
         if word in _OF_TEXT:
             of_text.append(_Attribute(*_OF_TEXT[word], tokens[at], frozenset()))
@@ -232,7 +234,7 @@ _TURNS = regex(
 def _side(value: Value) -> str | None:
     """Return `up` or `down` for a bound that stands right before a value."""
     before, itself, _ = value.clause.partition(value.fact.text)
-    match = _BOUND.search(before[-_NEAR:]) if itself else None
+    match = _BOUND.search(before[-_LETTERS_BEFORE:]) if itself else None
     # "I won't pay more than 90 francs": the negation belongs to a verb before it.
     if match is None or _NEGATED_VERB.search(before[: -len(match[0])]):
         return None
@@ -240,7 +242,9 @@ def _side(value: Value) -> str | None:
     return "up" if up is (match["not"] is None) else "down"
 
 
-_NEAR = 40
+# Characters before a value in which a bound is looked for: the longest bounds with an article and a
+# currency fit, and the search stays short.
+_LETTERS_BEFORE = 40
 _NEGATED_VERB = regex(
     r"n['’]t\b|\b(?:not?|never|none|nothing|nobody|cannot|without|nicht|kein\w*|nie|pas|jamais|aucun\w*"
     r"|nunca|nada)\b",

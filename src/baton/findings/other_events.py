@@ -89,6 +89,8 @@ _DAY_BESIDE = regex(
     r"|\b(?:día|noche)s? (?:antes|después|anterior|siguiente)\b|\bvíspera\b",
     re.IGNORECASE,
 )
+# Days around an event that such words mean: "arrive the evening before", "two nights after". A day
+# further away is another date.
 _DAYS_BESIDE = 2
 
 

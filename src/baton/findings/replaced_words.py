@@ -117,7 +117,9 @@ _LOWER = (
     r"(?:not before|after|from|since|earliest|ab|frühestens|nach|seit|nicht vor|après|partir|dès"
     r"|desde|después)"
 )
-_BEFORE_DAY = 24
+# Characters around a day in which a word makes it a bound: "not before Friday". Further away, it
+# bounds something else: "Tuesdays from 19:30 to 21:45, 7 October until 9 December".
+_AROUND_DAY = 24
 
 
 _LATEST = regex(r"\b(?:at the latest|spätestens|au plus tard)\b|前", re.IGNORECASE)
@@ -139,8 +141,8 @@ def _days(text: str) -> list[_Day]:
             number = _CHINESE_DAYS[match["chinese"]]
         else:
             number = _WEEKDAYS[(match["name"] or match["short"]).casefold()]
-        near = re.split(r"[.;!?\n]", text[max(0, match.start() - _BEFORE_DAY) : match.start()])[-1]
-        after = re.split(r"[.;!?\n]", text[match.end() : match.end() + _BEFORE_DAY])[0]
+        near = re.split(r"[.;!?\n]", text[max(0, match.start() - _AROUND_DAY) : match.start()])[-1]
+        after = re.split(r"[.;!?\n]", text[match.end() : match.end() + _AROUND_DAY])[0]
         bound = ""
         if re.search(rf"\b{_LOWER}\b", near, re.IGNORECASE):
             bound = "lower"
@@ -298,7 +300,7 @@ def _addresses(request: str, prompt: str) -> Iterator[Replaced]:
         for new in sorted(theirs - mine):
             other, _, place = new.partition("@")
             # `r.lindquist@` for `r.lindqvist@`, and `arbiter@ruprecht.test` for `.example`.
-            typo = host == place and len(name) >= _LONG and _is_typo(name, other)
+            typo = host == place and len(name) >= _SHORTEST_NAME and _is_typo(name, other)
             moved = name == other and host != place and host.split(".")[0] == place.split(".")[0]
             if typo or moved or (name == other and _is_typo(host, place)):
                 yield Replaced(old, new)
@@ -340,10 +342,12 @@ def _is_other_file(old: str, new: str) -> bool:
     folder, place = str(path.parent), str(another.parent)
     if "." not in (folder, place) and folder != place:
         return False
-    return len(path.name) >= _LONG and _is_typo(path.name, another.name)
+    return len(path.name) >= _SHORTEST_NAME and _is_typo(path.name, another.name)
 
 
-_LONG = 6
+# Two short names that differ in a letter are two names (`ann@` and `amy@`, `a.csv` and `b.csv`). In
+# longer ones up to two letters are a slip: `r.lindquist@` for `r.lindqvist@`.
+_SHORTEST_NAME = 6
 _MOST_EDITS = 2
 
 
@@ -398,6 +402,8 @@ def _names(request: str, prompt: str) -> Iterator[Replaced]:
             yield Replaced(word, other, sure=not may_be_inside(mine[at - 1], word, other))
 
 
+# Words of a text whose names are compared: each one with all that follow the same word, so that the
+# time can grow with the square of the length.
 _MOST_TOKENS = 600
 
 
@@ -483,10 +489,12 @@ def may_be_same_name(one: str, other: str) -> bool:
         return True
     if first[0] != second[0]:
         return False
-    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _ALIKE
+    return SequenceMatcher(None, first, second, autojunk=False).ratio() >= _SAME_NAME
 
 
-_ALIKE = 0.5
+# How similar names have to be to be possibly the same (difflib): Turin and Torino are 0.73, Robert
+# and Rob 0.67, Geneva and Genoa 0.73. When in doubt nothing is reported; Porto and Prague are 0.36.
+_SAME_NAME = 0.5
 # Names of one place or person that look different: earlier names, names in other languages, short
 # forms. The list can't be complete.
 _OTHER_NAMES = [

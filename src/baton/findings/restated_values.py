@@ -172,7 +172,7 @@ def has_value_derived_from(fact: Fact, sent: Sent) -> bool:
     if len(known) <= _FEW_NUMBERS and any(_is_of_three(v, values, known) for v in new):
         return True
     # "12 members, all except Per and Ida" of 14.
-    if any(0 < abs(a - b) <= _FEW_NAMED for a in values for b in new):
+    if any(0 < abs(a - b) <= _MOST_NAMED for a in values for b in new):
         if any(_BUT_SOME.search(text) for text in (sent.prompt, sent.request.text)):
             return True
     return _is_split(values, sent)
@@ -180,7 +180,9 @@ def has_value_derived_from(fact: Fact, sent: Sent) -> bool:
 
 # Of more numbers, some three make nearly any number.
 _FEW_NUMBERS = 8
-_FEW_NAMED = 4
+# At most this many people or things are named after "all except". A larger difference has another
+# reason.
+_MOST_NAMED = 4
 _BUT_SOME = regex(
     r"\b(?:(?:all |everyone )?(?:except|but)|but not|apart from|excluding|minus|plus|außer|bis auf"
     r"|sauf|salvo|menos|excepto)\s(?:for\s|a\s)?[A-ZÀ-Þ]"

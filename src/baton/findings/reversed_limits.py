@@ -261,7 +261,7 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
     # "Not 4712 like last time": the number decides.
     numbers = [fact for fact in wrong if fact.kind in HARD]
     wrong = numbers or wrong
-    right = read(" ".join(before.split()[-_NEAR:])).facts
+    right = read(" ".join(before.split()[-_WORDS_BEFORE:])).facts
     wrong = [fact for fact in wrong if not any(fact.keys & each.keys for each in right)]
     own = [fact for fact in right if not read(thing).holds(fact)]
     if numbers:
@@ -278,7 +278,10 @@ def _takes_other(match: re.Match[str], sentence: str, prompt: str) -> bool:
     return True
 
 
-_NEAR = 4
+# Words before ", not X" that are its Y. More would take in what belongs to something else: "bought
+# it on 14 November for 59.90 and wants a replacement, not a refund", where a prompt for the refund
+# keeps the date.
+_WORDS_BEFORE = 4
 # "It's -62 instead of -80", "the shop delivered 9 instead of 12": how it is, and no order.
 _IS_SO = regex(
     r"""[^\W\d_]['’](?:s|re)\b
@@ -307,4 +310,6 @@ def _meaning(text: str) -> Reading | None:
     return reading if telling and len(telling) <= _MOST_WORDS else None
 
 
+# Meaningful words of a thing that is forbidden or kept: "no leasing offers" has two. With more it
+# is rather a sentence, of which another one has all words only by copying it.
 _MOST_WORDS = 4

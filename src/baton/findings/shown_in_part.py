@@ -124,6 +124,8 @@ def shows_in_part(
 
 # Months, weeks and days of a year, days of a week, and hours of a day.
 _PERIODS = (12, 52, 365, 7, 24)
+# How far a figure per period may be rounded: 11,900 a year are 992 a month. With 0.15, "a quarter
+# of an hour" and "half a day" would fit some number of most results.
 _OF_PERIOD = 0.02
 _PER = regex(
     r"\b(?:an?|per|each|every|pro|im|par|al|por|cada|chaque|jede\w*) "
@@ -145,6 +147,8 @@ def _whole_hours(facts: list[Fact]) -> set[float]:
     }
 
 
+# How far whole units may be from the exact duration, as a share: 9 h 45 min are nearly ten hours.
+# With 0.4, nine days would be two weeks.
 _NEAR_WHOLE = 0.1
 
 # Common words prove no use, but these may contain the finding: "early kidney involvement" can be

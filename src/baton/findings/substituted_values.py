@@ -24,10 +24,10 @@ from .text_values import Value, are_near, is_converted, unit_size, unit_text, va
 from .words import COMMON
 
 # How many other values have to be the same ones. With two, the words around the replaced one have
-# to be the same as well.
+# to be the same as well: "change contract K-190 to an hourly rate of 58 USD" for 52 USD.
 _SAME = 3
 _SAME_WITH_WORDS = 2
-_WORDS = 2
+_COMMON_WORDS = 2
 # The share of the values of a request that a prompt has to carry. A prompt with fewer is about a
 # part of the work, and that can have values of its own.
 _CARRIED = 0.5
@@ -120,7 +120,7 @@ def _substituted(
         if _chosen(value) - _chosen(lost):
             continue
         words = len(lost.words & value.words)
-        if kept < _SAME and words < _WORDS:
+        if kept < _SAME and words < _COMMON_WORDS:
             continue
         # "Due 21 days after 9 June": such a date or time can be worked out. And texts have many
         # durations: "a list of what to do in the next 10 minutes".
@@ -130,7 +130,7 @@ def _substituted(
         if lost.kind in ("date", "time") and is_shifted(lost, value, value.clause):
             continue
         # "Delivery at 18:00" for a meeting at 18:30: a sub-task has times of its own.
-        if lost.kind in ("duration", "date", "time") and words < _WORDS:
+        if lost.kind in ("duration", "date", "time") and words < _COMMON_WORDS:
             continue
         return _Substituted(lost, value)
     return None

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 Made = TypeVar("Made")
+# Characters of text from which a cache makes room: the facts of a text take up to fifty times its
+# size, here 25 MB, and up to twice that.
 KEPT_CHARACTERS = 500_000
 _EACH = 200
 """The minimum that a text counts as, in characters: even the result for `ok` takes memory."""

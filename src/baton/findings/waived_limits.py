@@ -104,7 +104,9 @@ _NEGATED = regex(
     r"\s(?:\w+\s){0,2}$",
     re.IGNORECASE,
 )
-_CHARACTERS = 4000
+# Longer texts are left out: a limit, and words that lift one, may be pages apart and about
+# different things.
+_MOST_CHARACTERS = 4000
 
 
 def waived(request: str, prompt: str, *, whole: bool) -> Iterator[tuple[str, str]]:
@@ -113,7 +115,7 @@ def waived(request: str, prompt: str, *, whole: bool) -> Iterator[tuple[str, str
     ``whole``: the prompt hands on the whole request. "Fetch her file right away" is a part of "call
     her after 14:00", and rightly has no such limit.
     """
-    if max(len(request), len(prompt)) > _CHARACTERS:
+    if max(len(request), len(prompt)) > _MOST_CHARACTERS:
         return
     for limit in _LIMITS:
         if not whole and not limit.denies:
