@@ -112,8 +112,12 @@ def _tool(call: ToolCall, owner: str | None) -> dict[str, Any]:
 _MOST_FACTS = 5
 _LONGEST_FACT = 60
 _WORD = re.compile(r"[^\W_]")
+# A piece of text without blanks, quotes and brackets. A comma belongs to it only in a number:
+# `1,204` is one piece, `red,blue` is two.
 _PIECE = re.compile(r"(?:[^\s\"'`()\[\]{}<>,;!?=|*\\]|,(?=\d))+")
+# `kim@acme.example`, `R-1001` and `19.99`, but not `7` or `tomorrow`.
 _FACT = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?=.*\d)(?=.*\w.*\w).+")
+# What a tool makes anew each time, as above; not `R-1001` or `19.99`.
 _MADE_ANEW = re.compile(
     r"\d{4}-\d\d.*|\d{1,2}[./]\d{1,2}[./]\d{2,4}|.*\d:\d\d.*|(?=.*[\da-f-]{12})[\da-fA-F-]+|.*\d{10}.*"
 )
@@ -128,6 +132,7 @@ _MONTH = (
     r"|di?ciembre|dicembre)\b"
 )
 _YEAR = r"(?:19|20)\d\d\b"
+# `12 June 2026`, `June 12`, `June 2026`, but not `12 members` or `June` alone.
 _DAY = re.compile(
     rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of| de)? {_MONTH}(?:(?:\.|,| de)? {_YEAR})?"
     rf"|\b{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? {_YEAR})?|\b{_MONTH}\.? {_YEAR}",

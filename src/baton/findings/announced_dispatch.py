@@ -22,6 +22,8 @@ _HAND = (
     r"|switch|bring|loop|involv|consult|ask|call|get|hav|let|invok|engag|check|contact|pull"
 )
 _FORMS = rf"(?:{_HAND})(?:r|e|l)?(?:e|ed|ing|ting|ling)?"
+# The speaker hands on, now or next: "I'll ask the billing agent", "I'm transferring you". "You
+# could ask the billing agent" and "I would ask" announce nothing.
 _ANNOUNCES = regex(
     rf"""(?:
         \b(?:I['’]ll|I\ will|we['’]ll|we\ will|let\ me|let['’]s|I['’]m\ going\ to|I\ am\ going\ to)
@@ -76,6 +78,8 @@ _GIVES = regex(
     r"^(?:transfer|hand|pass|rout|forward|connect|delegat|escalat|refer|assign|redirect|turn|switch)",
     re.IGNORECASE,
 )
+# What is handed on is only this conversation, so nobody else is meant: "I'll transfer your
+# question". "I'll transfer 50 EUR" hands on money.
 _WORK = regex(
     r"^\W*(?:(?:now|next|also|then|just)\W+)?"
     r"(?:(?:it|this|that|these|those|them|you)|(?:your|the|this|that) (?:\w+ )?(?:question|request"
@@ -88,12 +92,17 @@ _SETS_TO_WORK = regex(r"^(?:ask|get)", re.IGNORECASE)
 _TO_DO = regex(r"\W{0,4}to (?!(?:the|an?|you|me|us|them|him|her|it|my|your|our)\b)[a-z]+", re.I)
 # "Refer to the manual" and "switch to French" dispatch nothing.
 _NEEDS_WORK = regex(r"^(?:refer|redirect|switch|turn|connect|pass)", re.IGNORECASE)
+# "I'll ask you" names no agent, even if one is called `You`.
 _PRONOUN = regex(r"(?:you|me|us|them|him|her|it|this|that)$", re.IGNORECASE)
 _ARTICLE = regex(r"\b(?:the|our|an?)\W+$", re.IGNORECASE)
+# The name is complete: "I'll ask billing now", "billing, who knows". "I'll ask billing questions"
+# is not about an agent.
 _ENDS = regex(
     r"\W{0,4}(?:now\b|$|,|for\b|and\b|right away\b|immediately\b|at once\b|to [a-z]+\b|who\b)",
     re.IGNORECASE,
 )
+# Tools that may hand on to an agent that is not in their name: `transfer_to_agent`, `send_message`,
+# but not `send_invoice`.
 _HANDS_ON = regex(
     r"(?:^|[_\W])(?:transfer|hand_?off|hand_?over|delegate|route|dispatch|agent|task|spawn|assign"
     r"|send_?message|escalate)",

@@ -100,6 +100,7 @@ def is_set_apart(value: Value) -> bool:
 
 # "€590 + 25 = €615"
 _EQUALS = regex(r"[=≈]\s?[€$£]?\s?\Z")
+# A calculation that is shown: `3 x 12.50`, `100 - 20`, but not `12.50 and 3`.
 _OPERATION = regex(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
 
 

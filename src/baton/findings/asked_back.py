@@ -31,6 +31,7 @@ _OPEN = regex(
         |\b(?:puedes|podría\w*)\ (?:dar|deci|envi)\w*|\bpuoi\ (?:dar|dir)\w*""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Offers, which ask for no fact: "Shall I book it?", not "When shall it be?".
 _OFFERS = regex(
     r"""\b(?:shall|should)\ (?:I|we)\b|\bdo\ you\ (?:want|wish|need)\b
         |\bwould\ you\ (?:like|want|prefer)
@@ -47,7 +48,10 @@ _WOULD = regex(
         |puedo|posso|to\ \w+)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# The parts of a question with several: "For when, and for how many?"
 _PARTS = regex(r"[,;:]\s|\s(?:and|und|et|y|e|or|oder|ou|o)\s")
+# Statements that ask: "I still need the date", "please send the address". "They need the date" is a
+# report.
 _NEEDS = regex(
     r"""\b(?:I|we)\ (?:still\ )?(?:need|require|lack|have\ no|don['’]t\ (?:have|know))\b
         |\b(?:need|have)\ to\ know\b|\bmissing\b|\bplease\ (?:provide|send|tell|give|share|specify)

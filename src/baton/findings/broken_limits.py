@@ -25,6 +25,8 @@ _BELOW = regex(
     r"|(?:kleiner|weniger) als)|[<≤])\s*[€$£]?$",
     re.IGNORECASE,
 )
+# Right before a value, it bounds from below: "at least", "not before". "At least try" has no value
+# behind it.
 _ABOVE = regex(
     r"(?:\b(?:over|above|beyond|exceed|at least|(?:more|greater|higher|larger) than"
     r"|(?:no|not) (?:less|earlier) than|minimum(?: of)?|not before|über|mindestens|frühestens"
@@ -40,6 +42,7 @@ _APPROXIMATE = regex(
 _DENIED = regex(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
 # "Do not raise pool_size", "must not exceed": the value is a limit in one direction.
 _RISES = regex(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)
+# A denied fall is a bound from below: "must not drop under 5".
 _FALLS = regex(r"\b(?:lower|reduc|decreas|drop|fall|go under|senk)", re.IGNORECASE)
 # These are limits themselves: the "no" in "no more than 5" reverses nothing.
 _WHOLE_LIMIT = regex(
@@ -208,12 +211,15 @@ _HAS_CHANGED = regex(
     r"[^.;?!]{0,80}\bto\b",
     re.IGNORECASE,
 )
+# A result forbids a change: "the limit must stay at 40". "It stayed at 40" does not.
 _MUST_STAY = regex(
     r"\b(?:must (?:stay|remain)|(?:must|may|can|should) not be (?:changed|raised|lowered|reduced"
     r"|increased|touched|altered|extended)|has to (?:stay|remain)|do(?: not|n't) (?:change|touch)"
     r"|fixed at)\b",
     re.IGNORECASE,
 )
+# Changes that are only talked about: "I asked whether it may be raised". "I raised it to 60" was
+# done.
 _NOT_DONE = regex(
     r"\b(?:whether|if|ask\w*|not|n't|would|could|can|may|should|approv\w*|agreed?|consent\w*"
     r"|permission|shall)\b|\?",

@@ -87,6 +87,7 @@ def in_place_of(fact: Fact, asked: list[Value], new: list[Value], *, retold: boo
     return None
 
 
+# `3-5`, `3 to 5`, `between 3 and 5`: any number between fits. `3, 5` are two numbers.
 _RANGE = regex(
     r"(?<![\d.,])(\d+(?:\.\d+)?)\s?(?:-|–|\.\.|(?:and|to|bis|und|et|à|y|a|e)\b)\s?(\d+(?:\.\d+)?)"
 )
@@ -191,6 +192,8 @@ def _is_only_code(lost: Value, asked: list[Value], value: Value, new: list[Value
 # Letters of a code that counts things of one sort: "32A shore power" for 16A. Longer ones, such as
 # `INV-204`, are names of things, and a prompt may be about another thing.
 _MOST_LETTERS = 2
+# A prompt that asks for another period too has its code as well: "Q2 compared with Q3", "the
+# previous quarter Q2".
 _OTHER_PERIOD = regex(
     r"\b(?:previous|prior|preceding|last|next|following|compar\w+|vs|versus|vor\w*|précédent\w*"
     r"|anterior\w*)\b",
@@ -335,6 +338,8 @@ def _is_own(lost: Value, value: Value) -> bool:
 # Characters before a number in which such a word belongs to it: "in batches of 500 rows". Further
 # away it belongs to something else: "le premier apport sur la parcelle 71" says nothing about `71`.
 _LETTERS_BEFORE = 20
+# Words of a caller's own numbers: "the first 10 rows", "in batches of 500", but not "all 8,412
+# rows".
 _CHOSEN = (
     r"\b(?:first|top|sample\w*|batch\w*|chunks?|groups?|steps?|e\.?g|ersten?|premi\w+|primer\w*)\b"
 )

@@ -221,6 +221,8 @@ _SUBJECTS = (
     (regex(_PATH, re.IGNORECASE), "changed a file"),
     (regex(r"\b(?:ticket|incident|event)\b", re.IGNORECASE), "made a record"),
 )
+# Deeds of any kind: "the refund has been issued". "The refund can be issued" and "has been delayed"
+# are none.
 _DONE = regex(
     r"\b(?:has|have) (?:now |already |also |just |successfully )*been (?:successfully )?"
     r"(?:processed|issued|confirmed|placed|made|completed|sent|delivered|executed|applied|created"
@@ -231,15 +233,20 @@ _DONE = regex(
     re.IGNORECASE,
 )
 
+# What may stand between "I" and its verb: "I just updated", "I went ahead and sent", but not "I
+# never sent".
 _ADVERBS = (
     r"(?:\s+(?:just|now|also|already|then|successfully|since|have|both|immediately"
     r"|gone ahead and|went ahead and))*"
 )
+# `I`, `we`, `I've`, `we have`, but not `If` or `IV`.
 _I = r"\b(?:I|[Ww]e)(?:['’]ve|\s+have)?(?!\w)"
 # "I read the minutes and sent them": a verb that follows another verb has the same subject.
 _BY_ME = regex(rf"{_I}{_ADVERBS}\s+$")
 _AND_BY_ME = regex(rf"(?:\band|[,;:])(?:\s+{_I})?{_ADVERBS}\s+$")
 _ANY_I = regex(_I)
+# Right before a participle, it reports a deed: "has been", "are now", "was successfully". "Is"
+# alone can describe: "the door is closed".
 _PASSIVE = regex(
     r"\b(?:(?:has|have)(?:\s+(?:now|already|also|just|successfully))*\s+been(?:\s+successfully)?"
     r"|(?:is|are)\s+now|(?:was|were)\s+successfully)\s+(?:[a-z]+ed\s+and\s+)?$",
@@ -276,8 +283,12 @@ _AT_OTHER_TIMES = regex(
     r"|by you|on your behalf by|already|above|below)\b",
     re.IGNORECASE,
 )
+# Ends of statements. "But" and "although" end one as well, because what follows often takes it
+# back.
 _SENTENCE = regex(r"(?<=[.!?])[\"'”’)]*\s+|\n+|;\s+|(?<!\s)\s+(?:but|however|although|though)\s+")
+# Code and quoted lines state what others say.
 _CODE = regex(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+# So do texts in quotation marks; an apostrophe (`don't`) begins none.
 _QUOTED = regex(r"[\"“][^\"“”\n]{3,600}[\"”]|(?<!\w)'[^'\n]{12,600}'(?!\w)")
 # A letter in the answer: the "I" in its "I have sent you the minutes" is the letter's sender.
 _LETTER = regex(
@@ -293,6 +304,7 @@ _MAY_CLAIM = regex(
 )
 
 
+# "All tests pass", "the suite is green", but not "the tests are slow".
 _PASS = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|are (?:now )?(?:passing|green)|is green)"
 _TESTS_PASS = regex(
     rf"\b(?:(?P<count>\d[\d,]{{0,20}}) (?:of the |unit |\w+ )?)?tests?(?: suite)?"
@@ -308,10 +320,13 @@ _TESTS_PASS = regex(
 # "38 passed, 3 failed", but "passes without failures".
 _NOT_ALL = regex(r"(?<!without )(?<!no )(?<!0 )\bfail|\bnot all\b", re.IGNORECASE)
 
+# Only next to such a word is a code an id that somebody gave out: "booking TT-60214", not "flight
+# LH 123".
 _ID_LABEL = (
     r"(?:confirmation|booking|reservation|reference|order|ticket|incident|case|tracking|transaction"
     r"|receipt|refund|meeting|invoice|commit)"
 )
+# `TT-60214`, `9f86d0818`, `60214` and `K7Q2ZL`, but not `TOTAL` or `42`.
 _ID = (
     r"(?:[A-Z]{1,6}-?\d[\w-]{2,40}|(?=[A-Z]{0,20}\d)[A-Z\d]{4,20}[A-Z][A-Z\d]{0,20}"
     r"|[0-9a-f]{9,40}|\d{3,20}(?: \d{3,20}){1,5}|\d{5,40})"
@@ -321,6 +336,8 @@ _NEW_ID = regex(
     rf"\b(?i:{_ID_LABEL})(?i:(?P<number>\s{{1,9}}(?:number|no\.?|id|code|reference)))?"
     rf"(?:\s{{1,9}}(?:is|was)|:)?\s{{0,9}}(?P<mark>#)?\(?\s{{0,9}}(?P<id>{_ID})(?![\w-])"
 )
+# Codes that everybody knows, which nobody has to look up: `ISO-9001`, `CVE-2024-1`, but not
+# `INV-9001`.
 _STANDARD = regex(r"(?:ISO|RFC|IEEE|DIN|EN|ANSI|CVE|COVID|UTF|SHA|HTTP|PEP|NIST|GPT)-?\d", re.I)
 # The source of a quote that was read. "The Bible says" is quoted from memory.
 _QUOTES = regex(
@@ -387,6 +404,7 @@ _SAID_DONE = regex(
     rf"(?:{_I}{_ADVERBS}|\b(?:been|was|were|(?:is|are)\s+now)(?:\s+successfully)?"
     r"|\b[Yy]our?\b[^,]{0,60}\s(?:is|are))\s+$"
 )
+# How things are done, not that they were: "once it is paid, we ship it".
 _IN_GENERAL = regex(r"\b(?:if|when|whenever|once|until|unless|after|before|while)\b", re.I)
 
 

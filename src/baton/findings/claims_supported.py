@@ -67,14 +67,17 @@ _COMMANDS: dict[str, frozenset[str]] = {
         frozenset(),
     ),
 }
+# Commands that run tests: `pytest -q`, `npm test`, but not `latest.sh`.
 _TEST_RUN = regex(
     r"(?<![a-z])(?:pytest|unittest|jest|vitest|mocha|rspec|tox|nox|ctest|phpunit|tests?)(?![a-z])",
     re.IGNORECASE,
 )
+# Outputs of test runners: "2 failed", "FAILED", "failures=1", but not "0 failed".
 _FAILED_TESTS = regex(
     r"\b[1-9]\d* (?:tests? )?fail(?:ed|ures?|ing)?\b|\bFAILED\b|\bfailures?[=:] ?[1-9]"
     r"|\bexit (?:code|status):? [1-9]"
 )
+# "41 passed" and "passed: 41": with the claimed number, some failures do not contradict it.
 _PASSED_TESTS = regex(r"\b(\d+) (?:tests? )?pass(?:ed|ing)?\b|\bpassed[=:] ?(\d+)", re.I)
 # Words in the request or instructions that indicate a role play.
 _PLAY = regex(
@@ -438,6 +441,8 @@ def _of_failed_tools(at: _At, answer: str, failed: list[ToolCall]) -> Iterator[C
                     return
 
 
+# An error after which the claim is still true: "already cancelled", "no changes". "Not found" is
+# none.
 _DONE_BEFORE = regex(
     r"\b(?:already|duplicate\w*|exists?|conflict|409|up to date|no changes?|nothing to|unchanged"
     r"|same)\b",
@@ -447,6 +452,7 @@ _DONE_BEFORE = regex(
 # `send_to_customer` begins "tomorrow".
 _SHORT_WORD = 2
 _NOTHING: frozenset[str] = frozenset()
+# "The deployment succeeded", "the payment went through", but not "the deployment started".
 _SUCCESS = regex(
     r"(?<![\w-])(?:(?:build|compilation|import|export|deployment|migration|upload|installation"
     r"|backup|transfer|run|job|command|script|payment|update) (?:was )?"
@@ -461,6 +467,7 @@ _LOOSE = frozenset(
     handle resolve order schedule
     """.split()  # noqa: SIM905
 )
+# Words that show that an answer mentions the failure, or another way: "I sent a mail instead".
 _INSTEAD = regex(r"\b(?:instead|alternatively|manually|so far|not|n['’]t|no|but)\b", re.I)
 
 

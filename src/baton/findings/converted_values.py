@@ -96,6 +96,7 @@ def may_be_converted(
     )
 
 
+# Kinds without a size, which no currency or unit converts.
 _NO_AMOUNTS = frozenset({"time", "date", "identifier"})
 # Minutes of a day: 23:30 and 00:30 are one hour apart.
 _DAY = 24 * 60
@@ -307,13 +308,17 @@ def _is_in_other_unit(meant: Value, value: Value, texts: Sequence[str]) -> bool:
     )
 
 
+# A word or sign of temperatures: "in Fahrenheit", `20 °C`, but not "20 degrees", which may be an
+# angle.
 _DEGREES = regex(r"\b(?:fahrenheit|celsius|centigrade)\b|°\s?[CF]\b", re.IGNORECASE)
+# "Net", "incl. VAT", "TTC", "zzgl. MwSt", but not "network".
 _TAX = regex(
     r"\b(?:net|gross|vat|gst|tax\w*|netto|brutto|mwst|ust|mehrwertsteuer\w*|ht|ttc|tva|hors taxes?"
     r"|iva|impuestos?|excl|incl|inkl)\b",
     re.IGNORECASE,
 )
 _TAXES = (0.05, 0.055, 0.07, 0.08, 0.081, 0.1, 0.13, 0.19, 0.2, 0.21, 0.22, 0.23, 0.24, 0.25, 0.27)
+# "In thousands", "k€", "Mio": numbers are shown in other units. "Thousands of users" is only much.
 _THOUSANDS = regex(
     r"\b(?:in|en)\s(?:k|thousands?|tsd|tausend|milliers|miles)\b|\bt€|\bteur\b|\bk€|\btsd\b"
     r"|\|\s?k\s?\||\(k\)|\bin\s(?:m|millions?|mio)\b|\bmio\b|\bmillions?\b",

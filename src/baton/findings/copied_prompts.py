@@ -31,6 +31,8 @@ from .words import (
     sentences,
 )
 
+# Numbers, times and codes are one word (`18:30`, `V-204`), and signs of units are words, as another
+# one is another value.
 _WORD = regex(r"[^\W_]+(?:[.,:/_-][^\W_]+)*|[%€$£°]")
 # Longer texts are not compared word by word, as that takes time quadratic in their length.
 _MOST_WORDS = 300
@@ -42,6 +44,7 @@ KEPT = 0.6
 _IN_A_ROW = 2
 # The number of characters that are searched for a number's limit: "must not cost more than 80 EUR".
 _NEAR = 40
+# What is left out begins after the end of a sentence, so it may be a whole one.
 _SENTENCE_ENDS = regex(r"(?:^|[.!?;\n])\s*$")
 
 

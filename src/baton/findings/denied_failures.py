@@ -8,6 +8,7 @@ from .facts import read
 from .lazy_patterns import regex
 from .words import is_negative
 
+# "Payment declined", "failed: timeout", but not "failing tests: 3" or "not yet".
 _SAYS_NO = (
     r"(?:denied|rejected|refused|declined|failed|aborted|not\ (?:possible|found|allowed|permitted"
     r"|authori[sz]ed)|abgelehnt|fehlgeschlagen|abgebrochen|nicht\ möglich|refusée?|échec|échoué"

@@ -55,6 +55,7 @@ _OF_ANOTHER = regex(
         |\bkolleg\w+|\bl['’]autre\b|\bcollègues?\b|\b(?:el|la|del)\ otr[oa]\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Agents that are there to do work again, by name: `fact_checker`, `jury`. `researcher` is not.
 _VERIFIER = regex(
     r"verif|check|review|critic|audit|valid|judge|jury|juror|qa\b|test", re.IGNORECASE
 )

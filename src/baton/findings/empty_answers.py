@@ -12,6 +12,7 @@ from .lazy_patterns import regex
 from .words import is_negative
 
 _FIRST_PERSON = r"(?:I['’]ll|I['’]m(?:\ going\ to)?|I\ (?:will|am(?:\ going\ to)?)|let\ me)"
+# "I'll check", "I'm going to look", "let me find out", but not "I checked" or "I'll be there".
 _PROMISES = regex(
     rf"""\b{_FIRST_PERSON}(?:\ now|\ just)?\ (?:
         (?:check|look|search|start|run|open|review|query|consult|investigat|analy[sz])(?:e|ing)?\b
@@ -34,6 +35,8 @@ _PASSES_ON = regex(
         |\bask(?:ed|ing)?\ (?:the|our)\ (?:[\w-]+\ ){1,2}agent\ (?:about|for|whether|if)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Before I can answer", "to answer that I'd need to look": nothing was looked up. "To answer your
+# question: yes" is an answer.
 _NEEDS_FIRST = regex(
     r"""\bbefore\ I\ can\ (?:check|answer|say|tell|look|start|help)\b
         |\bto\ (?:answer|check|find\ out)\b[^.?!]*\bI(?:['’]d|\ would)\ (?:have\ to\ |need\ to\ )?
@@ -88,6 +91,8 @@ _LACKS_ANSWER = regex(
             (?:respuesta|resultados?|noticias)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# The whole sentence puts the user off: "Please try again later." "The page says: please wait" is a
+# report.
 _ASKS_TO_WAIT = regex(
     r"\A\W*please\ (?:ask|try|come\ back|check\ back|call)\ again\b|\A\W*please\ wait\b",
     re.VERBOSE | re.IGNORECASE,
@@ -141,6 +146,8 @@ _ASKS_BACK = regex(
         |and\ (?:is|are|do|by|should)|could\ you\ (?:tell|send|give)|is\ it\ meant)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Questions in other languages than English, at the start of a sentence: "Welche Stadt?",
+# "¿Cuándo?", "Quelle taille ?".
 _QUESTIONS_ELSEWHERE = regex(
     r"""(?<!\W)\W*(?:s['’]agit-il
         |(?:et\ )?(?:quel(?:le)?s?|lequel|laquelle|où|quand|combien|à\ quelle)
@@ -237,6 +244,8 @@ _OF_A_KIND = regex(
             |belongs?|covers?)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Words of a particular case, with which a sentence is not general: "your order was sent", "it is
+# cheaper than before". "Nightly imports mostly fail because of full disks" has none.
 _SAYS_WHAT_HAPPENS = regex(
     r"\b(?:I|we|me|us|my|our|your?|yours|this|these|that one|those|both|neither|either|here|today"
     r"|tomorrow|tonight|now|yet|still|already|not|no|none|he|she|his|her|was|were|had|did|been"
@@ -274,6 +283,7 @@ def speaks_in_general(answer: str) -> bool:
     return not _DEFINITE.match(answer)
 
 
+# "The tests are green" is about some tests; "Tests are green" may be about tests of any kind.
 _DEFINITE = regex(
     r"(?<!\W)\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
 )
@@ -354,6 +364,7 @@ _FOLLOWS_UP = regex(
         |encore|pourquoi|si|otr[oa]s?|también|además|por\ qué)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# The answer asks the user: "Please send the invoice". "I'll send the invoice" does not.
 _REQUESTS_DETAILS = regex(
     r"""(?<!\W)\W*(?:please\ |could\ you\ (?:please\ )?|can\ you\ (?:please\ )?|bitte\ )?
         (?:tell|send|give|provide|paste|share|describe|specify|clarify|upload|name)\b""",
@@ -400,6 +411,8 @@ _FINDS_NOTHING = regex(
     [^.!?]{0,80}[.!?]*""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "No suitable flights" and "no flights under 100 EUR" can be right about a result full of flights;
+# "no flights" can't.
 _QUALIFIED = regex(
     r"""\b(?:suitable|suit\w*|match\w*|fit\w*|with\w*|under|below|above|over|between|cheap\w*|better
         |best|more|less|less|free|available|open|wrong|problems?|errors?|issues?|bugs?|risks?
@@ -414,6 +427,8 @@ _HAS_NONE = regex(
         |declin\w*|reject\w*|belegt|ausgebucht|complet|agotado|ocupad\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# A whole sentence without content: "Anything else I can help you with?", "Happy to help!". "Happy
+# to help with your refund of 40 EUR" has some.
 _IS_POLITE = regex(
     r"""(?<!\W)\W*(?:(?:is\ there\ )?anything\ else(?:\ (?:that\ )?I\ can\ (?:help|assist|do))?
             (?:\ you)?(?:\ with|\ for\ you)?(?:\ today)?
@@ -507,6 +522,7 @@ def finds_nothing(answer: str, result: str) -> list[str]:
     return empty_parts if empty else []
 
 
+# Results that say no without a negation: "booked", "sold out", "ausgebucht".
 _IS_GONE = regex(
     r"\b(?:booked|taken|sold out|unavailable|closed|expired|declin\w*|reject\w*|cancel\w*|belegt"
     r"|ausgebucht|complet|agotad\w*|ocupad\w*)\b",
@@ -528,11 +544,13 @@ def is_mainly_negative(result: str) -> bool:
     return negative[0] or 2 * sum(negative) >= len(parts)
 
 
+# "Yes, it does." and "Nein: ...", but not "Yes, I'll look" or "no flights".
 _YES_OR_NO = regex(
     r"(?<!\W)\W*(?:(?P<yes>yes|ja|oui|sí)|(?P<no>no|nein|non))\b\s?[.,:;!–-]"
     r"(?!\s*(?:I|we|sure|of course)\b)",
     re.IGNORECASE,
 )
+# With a condition, yes and no do not contradict: "Yes, but only with a permit".
 _CONDITION = regex(
     r"\b(?:but|if|only|once|unless|when|except|though|although|however|provided|until|instead|partly"
     r"|aber|wenn|nur|falls|außer|sondern|mais|sauf|pero|salvo)\b",

@@ -67,13 +67,17 @@ DAY = (
     rf"\b(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])"
 )
 
+# `12 May`, `12th of May`, `May 12`, but not `May 12:30`.
 _DAY_OF_MONTH = regex(
     rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?({_MONTH})\b|"
     rf"\b({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])",
     re.IGNORECASE,
 )
+# Hour, minutes and am or pm: `9:30`, `9h30`, `9 p.m`.
 _CLOCK_PARTS = regex(r"(\d{1,2})(?:[:h](\d{2}))?[:\d]*\s?(?:([ap])\.?m)?")
+# The first letter of what makes a number larger: `5k`, `5 thousand`, `5 million`, `5 G`.
 _SCALES = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9, "g": 10**9}
+# `1,204`, `1.204.556` and `1'204` are grouped, `1,204.5` and `12,04` are not.
 _THOUSANDS = regex(r"\d{1,3}([.,'’\u00a0\u202f])\d{3}(?:\1\d{3})*")
 # The fewest digits of a rounded number. 231,800 can come back as 232,000 or 230,000. With one
 # digit, as 200,000, it could mean any number of that size.
@@ -206,6 +210,7 @@ def rounded_keys(key: str) -> frozenset[str]:
 
 
 Kind = Literal["number", "identifier", "path", "quote", "word"]
+# The kinds of facts that can't be said in other words, as nouns and verbs can.
 HARD: frozenset[Kind] = frozenset({"number", "identifier", "path"})
 # A number, name or path hardly ever comes up again by chance or in other words, but a plain word
 # can do both. So `Lutetia` and `Raspail` together count less than `210`.
@@ -697,6 +702,7 @@ def _facts(text: str, token: re.Pattern[str]) -> Iterator[Fact]:
             yield from _named(written)
 
 
+# `2h30` is a duration and a time: both count.
 _HOURS_LONG = regex(r"(\d{1,2})h(\d\d)")
 
 
@@ -747,6 +753,7 @@ def _number(match: re.Match[str]) -> Fact:
     return Fact("number", match[0].strip(), keys | more)
 
 
+# `50 cents`, `50p`: the amount is a hundredth, as `0.50`. `50 people` is not.
 _CENTS = regex(r" ?(?:cents?|ct|centimes|pence|p)\b", re.IGNORECASE)
 
 
@@ -786,14 +793,18 @@ def is_spelled_in(name: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){pattern}(?![^\W_])", folded) is not None
 
 
+# `A320-family` is `A320` as well; `co-pilot` and `2024-05` are not compounds of this sort.
 _COMPOUND = regex(r"(?<![^\W_])(?P<code>[^\W\d_]*+\d[^\W_]*+)-(?P<word>[^\W\d_]{3,})")
 _SCHEME = regex(r"^\w+://(?:www\.)?")
 # Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8
+# Short and long forms of a commit are the same: `9f86d08`. Words of these letters (`defaced`) have
+# no digit.
 _HASH = regex(r"\b(?=\w*\d)[0-9a-f]{7,}\b")
 
 
 _QUARTERS = frozenset({"q1", "q2", "q3", "q4"})
+# `v3.12` is `3.12`.
 _VERSION = regex(r"[vV]?(\d+(?:\.\d+)*)")
 
 

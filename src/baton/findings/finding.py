@@ -48,6 +48,8 @@ TOO_LONG = (
 """The reason for an undecided answer once the work budget of a trace is used up."""
 Answer = list[Finding] | Clear | NotRecorded
 """Findings (at least one), nothing wrong, or undecidable."""
+# Tools that change something, by a word of their name: `create_ticket`, `git_commit`, but not
+# `settings_list` or `postcode`.
 _CHANGES = (
     r"(?:^|[^a-z])(?:write|edit|save|update|create|delete|send|patch|apply|insert|add|set|post|put"
     r"|rename|move|commit|push|replace|mail|append|publish|notify)(?![a-z])"

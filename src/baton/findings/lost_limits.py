@@ -52,6 +52,7 @@ _READS = regex(
         (?!.*\ (?:and|und|et|y)\ [^\W\d_])""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Limits on changes: "don't touch the config". "No onions" is one on things.
 _CHANGES = regex(
     r"\b(?:touch|change|restart|modify|delete|write|edit|update|deploy|remove|rename|move|drop|reboot"
     r"|änder\w*|lösch\w*|starte\w*|modifie\w*|supprime\w*|redémarre\w*|toques|cambies|borres|reinicies)\b",

@@ -104,6 +104,7 @@ def part_of(text: str, sent: Sent) -> Part:
     return Part(words, kept, lost, [fact for fact in gone if fact not in lost], unsaid)
 
 
+# "1:100", "scale": lengths may be those of a drawing. "1 to 3" is a range.
 _SCALE = regex(
     r"\b1\s?(?::|to|zu|à|a)\s?\d{2,6}\b|\bscales?\b|\bmaßstab\b|\béchelle\b|\bescala\b", re.I
 )

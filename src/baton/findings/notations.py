@@ -20,6 +20,7 @@ _NAMES = (
     *("October", "November", "December"),
 )
 _CURRENCY = r"EUR|USD|GBP|CHF|NOK|SEK|DKK|JPY|INR|euros?|dollars?|pounds?|francs|kron\w+|€|\$|£"
+# `1,204.50`, `1204` and `3,5`.
 _AMOUNT = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)"
 _TIMES = {"m": 10**6, "mn": 10**6, "mln": 10**6, "bn": 10**9, "b": 10**9, "tn": 10**12}
 _INDIAN = {"lakh": 10**5, "lakhs": 10**5, "crore": 10**7, "crores": 10**7}

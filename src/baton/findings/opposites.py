@@ -206,6 +206,7 @@ def opposites(request: str, prompt: str) -> Iterator[Opposite]:
 # --- Bounds
 
 _NOT = r"(?:not?|nicht|kein|pas|no|never|nie|n['’]t)\s"
+# "At least 5" and "over 5" bound from below, "at most 5" and "under 5" from above (`_DOWN`).
 _UP = (
     r"(?:above|over|more\ than|greater\ than|higher\ than|later\ than|longer\ than|older\ than"
     r"|exceed(?:s|ing)?|at\ least|minimum|mindestens|über|mehr\ als|plus\ de|au\ moins|más\ de"
@@ -245,6 +246,8 @@ def _side(value: Value) -> str | None:
 # Characters before a value in which a bound is looked for: the longest bounds with an article and a
 # currency fit, and the search stays short.
 _LETTERS_BEFORE = 40
+# With a negation further away, nobody knows which side is meant: "I don't want to pay more than
+# 90".
 _NEGATED_VERB = regex(
     r"n['’]t\b|\b(?:not?|never|none|nothing|nobody|cannot|without|nicht|kein\w*|nie|pas|jamais|aucun\w*"
     r"|nunca|nada)\b",
@@ -277,6 +280,7 @@ _UNITS = (
 )  # fmt: skip
 _PER = {form: unit for unit, forms in enumerate(_UNITS) for form in forms.split("=")}
 _TOTAL = len(_UNITS)
+# "900 EUR per person" and "900 EUR in total". "900 EUR for two" states none of these.
 _BASIS = regex(
     r"""^\s?(?:[€$£¥]|[A-Z]{3}\b|euros?\b|dollars?\b|pounds?\b|francs?\b)?,?\s?
         (?:(?P<total>in\ total|total\b|all\ in\b|altogether|insgesamt|gesamt|en\ tout|au\ total
@@ -284,6 +288,7 @@ _BASIS = regex(
         |(?:per|an?|each|pro|je|par|por|la|/)\s?(?P<unit>[^\W\d_]+))""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "In total at most 900", "altogether 900".
 _TOTAL_BEFORE = regex(
     r"\b(?:total|in all|altogether|insgesamt|gesamt\w*)\b[^.;\d]{0,25}$", re.IGNORECASE
 )

@@ -29,6 +29,8 @@ _OF_THIS = regex(
         |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Verbs that send a user elsewhere: "please check the website", "contact support". "Bring your
+# passport" is advice.
 _REFER = (
     r"(?:check|consult|contact|ask|call|look|see|search|open|visit|inspect|review|read|go\ through"
     r"|have\ (?:a\ look|(?:someone|somebody|an?\ \w+)\ (?:look|check)))"
@@ -75,6 +77,7 @@ _FOR_DETAILS = regex(
         |\bpara\ (?:más\ )?(?:información|detalles)\b|\bper\ (?:maggiori\ )?informazioni\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Sentences beside a reference that say nothing: "Sorry!", "Thank you".
 _SORRY = regex(
     r"""\A\W*(?:(?:I['’]m\ |we['’]re\ )?(?:so\ |very\ )?sorry|we\ apologi[sz]e|hi\b|hello\b|thanks
         |thank\ you|es\ tut\ mir\ leid|désolé|lo\ siento)""",

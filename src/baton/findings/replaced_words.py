@@ -99,6 +99,7 @@ _SPANS = regex(
     r"|jours ouvr\w+|days? off|holiday)\b",
     re.IGNORECASE,
 )
+# "Monday to Friday" holds the days between.
 _SPANNED = r"\s?(?:-|–|to|bis|au|a|through|thru)\s?"
 # A day that was counted from another one: "remind them the day before".
 _COUNTED = regex(
@@ -110,6 +111,8 @@ _COUNTED = regex(
         |time\ ?zone)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "By Friday" and "before Friday" end there, "after Friday" and "from Friday" begin (`_LOWER`):
+# another day on the right side of a bound keeps it.
 _UPPER = (
     r"(?:by|before|until|till|latest|deadline|due|bis|vor|spätestens|avant|tard|antes|hasta|tardar)"
 )
@@ -203,11 +206,13 @@ def _has_span(text: str) -> bool:
 # --- Months
 
 _MONTH = "|".join(sorted((m for m in MONTHS if len(m) > 3 or m == "may"), key=len, reverse=True))
+# "In May", but not "in May 12", which is a date.
 _IN_MONTH = regex(
     rf"\b(?:in|im|en|for|für|of|pour|para|de)\s(?P<month>{_MONTH})\b(?!\s\d{{1,2}}\b)",
     re.IGNORECASE,
 )
 _ANY_MONTH = regex(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
+# Prompts that state other months for a reason: "Q2", "compared with April", "the previous month".
 _MAY_HOLD_MONTHS = regex(
     r"\d[-/.]\d|\bq[1-4]\b|\b(?:months?|quarters?|monat\w*|quartal\w*|mois|trimestr\w*|mes(?:es)?|weeks?"
     r"|spring|summer|autumn|fall|winter|season|sommer|herbst|frühling|previous|next|last|vor\w*"
@@ -262,6 +267,8 @@ _LANGUAGE_NAMES = (
     "welsh walisisch gallois galés",
 )
 _LANGUAGES = {name: names for names in _LANGUAGE_NAMES for name in names.split()}
+# "Into Norwegian", "Norwegian subtitles"; `after` shows that the language is no target: "English
+# law".
 _LANGUAGE = regex(
     rf"(?<!\w)(?:(?P<before>in|into|auf|ins|en|em|to)\s)?(?:\w+\s)?"
     rf"(?P<name>(?:{'|'.join(_LANGUAGES)}))(?!\w)(?:\s(?P<after>law|spelling|interpreter|version"
@@ -290,6 +297,7 @@ def _languages(request: str, prompt: str) -> Iterator[Replaced]:
 
 # --- Mail addresses and files
 
+# `r.lindqvist@fjordmail.example`, but not `@handle` or `user@host`, which may be a login.
 _MAIL = regex(r"(?<![\w.+@-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,5}(?![\w@])")
 
 
@@ -311,6 +319,7 @@ _FILE = regex(
     r"(?<![\w./@\\:-])(?=[\w./-]{3,200}(?![\w/]))(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}"
     r"\.[A-Za-z]\w{0,7}(?![\w/(])",
 )
+# `s3://bucket/path`, `https://site/page`, but not `a/b`.
 _FOLDER = regex(r"(?<!\w)\w{2,8}://[\w./-]{3,200}")
 
 
@@ -426,6 +435,9 @@ _OF_PLACES = frozenset(
     en dans près de pour vers depuis a cerca desde hacia para por em perto di da per
     """.split()  # noqa: SIM905
 )
+# A name that stands where a city or country of the request stood is a replaced place only if both
+# are in these lists: "flat in Porto" for "flat in Lisbon", but not "flat in Alfama", a part of
+# Lisbon. The lists can't be complete.
 _CITIES = frozenset(
     """
     aachen aarhus aberdeen amsterdam ankara antwerp antwerpen athens atlanta auckland austin

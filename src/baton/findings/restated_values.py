@@ -31,6 +31,7 @@ _MAY_BE_A_VALUE = regex(
         |deux|trois|quatre|cinq|dos|tres|cuatro|cinco)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# `3/4` and `12.5.26` may be dates or numbers, so a prompt may state either.
 _MAY_BE_A_DATE = regex(r"\d{1,2}/\d{1,2}|\d{1,2}\.\d{1,2}\.\d\d")
 # It starts at a word: otherwise a long run of letters would be scanned from each letter.
 _PACKAGE = regex(r"(?<![a-z-])[a-z][a-z-]*[:@]\d+(?:\.\d+)+")
@@ -126,6 +127,8 @@ def _is_factor(fact: Fact, sent: Sent) -> bool:
     return bool((mine & spans and kinds & moments) or (mine & moments and kinds & spans))
 
 
+# "Last year", "year over year": the prompt names the year by its relation. "Two years" is a
+# duration.
 _RELATIVE_YEAR = regex(
     r"\b(?:this|last|next|previous|current|same|each|every|past|one|a) year"
     r"|\byear[- ](?:before|over|on|earlier|ago)|\bvorjahr|\b(?:dieses|letztes|nächstes) jahr",
@@ -183,6 +186,7 @@ _FEW_NUMBERS = 8
 # At most this many people or things are named after "all except". A larger difference has another
 # reason.
 _MOST_NAMED = 4
+# "All except Per", "everyone but Ida": a number less some names. "But the price" names nobody.
 _BUT_SOME = regex(
     r"\b(?:(?:all |everyone )?(?:except|but)|but not|apart from|excluding|minus|plus|außer|bis auf"
     r"|sauf|salvo|menos|excepto)\s(?:for\s|a\s)?[A-ZÀ-Þ]"
@@ -232,6 +236,7 @@ def _counts_in(text: str) -> list[float]:
     return counts
 
 
+# Words of numbers that are rather positions or pairs than counts.
 _NO_COUNTS = frozenset({"both", "twice", "third", "fourth"})
 _ONES = frozenset("one ein eine einen un une uno una".split())  # noqa: SIM905
 

@@ -579,6 +579,8 @@ def _is_empty(trace: Trace, turn: Turn, case: _Case, result: str) -> bool:
     )
 
 
+# A question for a cause is answered by one, maybe without a word of the result: "why is it late?".
+# "What is late?" asks for a fact.
 _WHY = regex(
     r"\b(?:why|what(?:['’]s| is| could be) wrong|what causes?|warum|wieso|pourquoi|por qué|perché"
     r"|waarom)\b",
@@ -586,6 +588,7 @@ _WHY = regex(
 )
 
 
+# "It comes from a leak", "due to rain"; "it rains" states no cause.
 _CAUSE = regex(
     r"\b(?:comes? from|caused? by|causes?|due to|means?|because|leads? to|results? (?:from|in)"
     r"|stems? from|kommt|kommen|liegt|vient|viennent|suele\w* (?:deberse|venir)|dipende)\b",

@@ -26,10 +26,13 @@ _CONDITION = regex(
         |hasta|because|since)\b|\d""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Do not restart the server" forbids `restart` of `the server`. "I do not know" is excluded by
+# `_NO_DEEDS`.
 _FORBIDDEN_DEED = regex(
     rf"(?<!\w){_NEGATED}\s(?P<deed>[a-z]{{3,}})\b(?P<object>[^.;:!?()\n]{{0,80}})",
     re.VERBOSE | re.IGNORECASE,
 )
+# "No onions", "without sugar", "avoid the A8". "There is no time" forbids nothing.
 _FORBIDDEN_THING = regex(
     rf"""(?:(?:^|[,.;:!?(*•-]\s{{0,3}}|\b(?:and|but|please|with|und|et|y|o|or)\ )
             (?:no|kein(?:e|en|em|er)?)
@@ -38,9 +41,11 @@ _FORBIDDEN_THING = regex(
         \ (?P<object>[^,.;:!?()\n]{{2,60}})""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Before a forbidden thing, it asks for it: "with onions", "including leasing offers".
 _WITH = (
     r"(?:with|using|use|includ\w+|add|plus|mit|inklusive|inkl\.?|avec|con|incluyendo|mention|and)"
 )
+# Behind a forbidden thing, it allows it: "onions are fine".
 _ALLOWED = (
     r"(?:included|allowed|welcome|fine|ok|okay|permitted|possible|erlaubt|inbegriffen|willkommen"
     r"|inclus\w*|autoris\w+|permitid\w+|incluid\w+)"
@@ -63,6 +68,8 @@ _MAY_FORBID = regex(
         )(?!\w)|\w-free\b|\bnon-?\w|[≠!]=|<>|✗|❌|无|不|禁|勿|别|非|没""",
     re.VERBOSE | re.IGNORECASE,
 )
+# An order begins a sentence or follows "and" or "then": "Restart the server", "and restart". "After
+# you restart" is none.
 _DEED_STARTS = r"(?:^|[,;:.!?\n]\s{0,3}(?:and|then|please|also)?\s?|\b(?:and|then|please|also)\s)"
 _OBJECT_IS_IT = regex(r"^\W*(?:it|them|this|that|these|anything)?\W*$", re.IGNORECASE)
 
@@ -106,6 +113,7 @@ def _asks_for_deed(deed: str, thing: str, prompt: str) -> bool:
     return is_asked_for
 
 
+# "Don't forget the invoice" forbids nothing, and "don't use X" is about the thing X.
 _NO_DEEDS = frozenset(
     """
     worry forget hesitate know think mind want need have care let get make take do go use be include
@@ -123,6 +131,7 @@ _KEEPS = regex(
             (?:must|should|has\ to|have\ to)\ (?:stay|remain)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Keep his API tokens" is reversed by "revoke his API tokens"; "list his API tokens" is not.
 _UNDOES = (
     r"(?:revok|delet|remov|cancel|discard|disabl|eras|wip|terminat|destroy|deactivat|invalidat"
     r"|lösch|widerruf|kündig|supprim|révoqu|annul|elimin|revoc|cancel)\w*"
@@ -149,6 +158,7 @@ def _undoes(thing: str, prompt: str) -> bool:
 
 # As many words after "cancel" belong to what is cancelled.
 _CLOSE = 5
+# Before an order, it may take the order back: "do not delete", "only if you delete".
 _MAY_FORBID_ELSE = regex(
     r"\b(?:not|never|nicht|nie|pas|no|nobody|without|n['’]t|if|when|unless|only)\b", re.IGNORECASE
 )
@@ -163,6 +173,7 @@ _AVOIDED = regex(
             \ (?i:as\ (?:it|they)?\s?(?:is|are)|alone|untouched|unchanged)""",
     re.VERBOSE,
 )
+# Where a forbidden place or name is asked for: "in Zurich", "via Zurich", not "the Zurich office".
 _THERE = r"\b(?i:in|at|to|via|through|from|on|and|über|nach|à|par|en|por|und|et|y)"
 
 
@@ -241,6 +252,7 @@ _CONTRAST = regex(
         |en\ vez\ del?|en\ lugar\ del?|au\ lieu\ d[eu])\s(?P<object>[^,.;:!?()\n]{2,40})""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "200, not more" and "on Friday, not before" set a limit, and forbid no thing.
 _MORE = regex(r"^(?:more|less|later|before|earlier|mehr|vor|plus|avant|más|antes|to\ be)\b", re.I)
 
 

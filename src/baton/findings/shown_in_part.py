@@ -22,11 +22,14 @@ _ROUNDED = regex(
     re.IGNORECASE,
 )
 _NUMBERS = regex(NUMBER)
+# "A few", "several", "hundreds" stand for a number. "All" and "few" need none.
 _SOME = regex(
     r"""\b(?:an?\ (?:few|couple|handful|dozen)|several|dozens|hundreds|thousands|einige|mehrere
         |ein\ paar|dutzende|quelques|plusieurs|algunos|algunas|varios|varias)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Ten years old" and "ten years ago" follow from a year of the result. "For ten years" is a
+# duration.
 _AGE = regex(r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE)
 _YEAR = regex(r"\b(?:1[89]|20)\d\d\b")
 # Words with which a caller sums up two numbers.
@@ -127,6 +130,7 @@ _PERIODS = (12, 52, 365, 7, 24)
 # How far a figure per period may be rounded: 11,900 a year are 992 a month. With 0.15, "a quarter
 # of an hour" and "half a day" would fit some number of most results.
 _OF_PERIOD = 0.02
+# "A month", "per day", "pro Woche". "This month" is a period, not a rate.
 _PER = regex(
     r"\b(?:an?|per|each|every|pro|im|par|al|por|cada|chaque|jede\w*) "
     r"(?:hour|day|week|month|year|stunde|tag|woche|monat|jahr|heure|jour|semaine|mois|an|hora|día"

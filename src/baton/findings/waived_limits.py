@@ -44,6 +44,8 @@ def _pattern(text: str) -> re.Pattern[str]:
     return regex(text, re.VERBOSE | re.IGNORECASE)
 
 
+# Each kind of limit: what sets it, what says that there is none, and whether that denies it
+# outright ("no known allergies") or could also be about a part of the work ("right away").
 _LIMITS = (
     _Limit(
         _pattern(rf"\b{_BOUND}\b[^.;!?\n]{{0,25}}?{_MONEY}|{_MONEY}[^.;!?\n]{{0,20}}\b{_BOUND}\b"),
@@ -98,6 +100,7 @@ _LIMITS = (
         ),
     ),
 )
+# Before such words, it takes them back: "it is not true that money is no object".
 _NEGATED = regex(
     r"\b(?:not|never|don['’]t|doesn['’]t|but|except|apart from|other than|besides|nicht|nie|pas"
     r"|sauf|no)"

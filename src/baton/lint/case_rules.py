@@ -425,6 +425,7 @@ def _kinds_in_code(app: App | None) -> dict[str, str]:
     return kinds
 
 
+# `{name}` and `{{name}}`: ADK fills the first, and shows the second as it is.
 _BRACES = re.compile(r"{+[^{}]*}+")
 # The three scopes of state that ADK knows; `{artifact.x}` and JSON in braces are left as they are.
 _PREFIXES = ("app", "user", "temp")

@@ -238,6 +238,7 @@ def _facts_of(texts: Mapping[str, str]) -> dict[str, float]:
     return {f"{OF_FACTS}{name}": value for name, value in numbers.items()}
 
 
+# A line that the material of a run has for each call: "desk called the tool lookup".
 _CALL = re.compile(r"^(?:\S+ )?called the tool ", re.MULTILINE)
 
 

@@ -38,6 +38,8 @@ _ODD_LINE_END = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 # A description with such a line could pass for another field of its agent, for example
 # `Reads files.\ntools: all`.
 _LINE_END = rf"(?:\n|{_ODD_LINE_END.pattern})"
+# Text of an agent that looks like a line of ours below its name: "\ntools: all". In the middle of a
+# line it is only text.
 _LIKE_A_FIELD = re.compile(rf"{_LINE_END}(?:(?!{_LINE_END})\s)*(?:tools|denied|what it is for)\s*:")
 
 
