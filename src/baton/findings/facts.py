@@ -795,6 +795,7 @@ def is_spelled_in(name: str, text: str) -> bool:
 
 # `A320-family` is `A320` as well; `co-pilot` and `2024-05` are not compounds of this sort.
 _COMPOUND = regex(r"(?<![^\W_])(?P<code>[^\W\d_]*+\d[^\W_]*+)-(?P<word>[^\W\d_]{3,})")
+# `https://www.acme.example` and `acme.example` are one address.
 _SCHEME = regex(r"^\w+://(?:www\.)?")
 # Shorter ones occur in other words by chance: `a1` in "schema 12".
 _LONG_NAME = 8

@@ -85,6 +85,8 @@ def _any_of(words: dict[str, int]) -> str:
     return "|".join(sorted(words, key=len, reverse=True))
 
 
+# Numbers of several words: "thirty-six", "fifteen hundred", "sechsunddreißig". Single words ("two
+# seats") and other pairs ("one day") stay.
 _WORD_NUMBER = regex(
     rf"""(?<![\w-])(?:
         (?:(?:{_any_of(_ONES | _TENS)}|{_any_of(_LARGE)}|an?(?=\ (?:hundred|thousand)))
@@ -195,7 +197,10 @@ _ORDINALS = Spelled(
 )
 # "The twenty-first" is the 21st, but a thirty-second clip is not the 32nd one.
 _IN_THE_TWENTIES = regex(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
+# "Two and a half" is 2.5; "a day and a half" is in the list above.
 _AND_A_HALF = regex(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
+# Parts of all words that the patterns above begin or end with. It is tried on each word, so that a
+# text without numbers in words skips all of them; a word too many only costs time.
 _MAY_BE_NUMBER = regex(
     "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
     "drittel|quartal|fifth|sixth|eighth|tenth|past|clock|\\bto\\b|[ap]m\\b|minus|"
@@ -263,10 +268,12 @@ _UNIT = regex(
     re.IGNORECASE,
 )
 _LONG_UNITS = "|".join(sorted((u for u in _UNITS if len(u) > 2 or u in ("kg", "km")), key=len))
+# "A 30-minute call" is 30 minutes; "a 3-tier plan" has no unit.
 _HYPHENED = regex(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Without `one` and similar words, which are articles more often than numbers.
 _COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
 _COUNT_WORDS = _folded(_COUNTS.split("|"))
+# "Two weeks" and "three-day", but not "two seats".
 _COUNTED_UNIT = regex(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Units of trades, with sizes and names from Pint and Babel: `python -m tests.findings.units`.
 # Names are read in lower case, and symbols as written: mW and MW.
@@ -274,6 +281,7 @@ _OF_TRADES: dict[str, dict[str, tuple[str, float]]] = msgspec.json.decode(
     Path(__file__).with_name("units.json").read_bytes(),
     type=dict[str, dict[str, tuple[str, float]]],
 )
+# The one or two words behind a number that can name a unit of trades: "nautical miles".
 _NAMED_UNIT = regex(
     r"\s?-?(?P<one>[^\W\d_]+(?:[²³23]|-[^\W\d_]+)?)(?![^\W_])(?:[ ](?P<two>[^\W\d_]+))?"
 )
@@ -289,6 +297,7 @@ def _of_trade(after: str) -> tuple[str, float] | None:
     return unit or _OF_TRADES["names"].get(match["one"].casefold())
 
 
+# "20 °C", "20 degrees" and "20C", but not "20 c", which may be cents.
 _DEGREES = regex(
     r"\s?(?:°|degrees?\b|grad\b)\s?(?P<unit>[cf]\b|celsius|fahrenheit)?|(?P<letter>(?-i:[CF]))\b",
     re.IGNORECASE,
@@ -371,6 +380,7 @@ _DOTTED_HALF = regex(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
 _ROUND = regex(
     r"(?<![\d.,+(/-])(?<!\d )([1-9]\d{0,2})((?: \d{3}){1,4})(,\d{1,2}(?!\d))?(?! ?\d|[.,/-]\d)"
 )
+# Texts without it need not be searched for `_ROUND`.
 _MAY_BE_ROUND = regex(r"\d \d\d\d")
 # "2 500 g packs" are two packs, and "2 500 g of flour" is one amount.
 _AMOUNT_ENDS = regex(
@@ -415,7 +425,9 @@ def _written_in(text: str) -> str | None:
     return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
 
 
+# ".5 kg" is 0.5 kg. The dot in "v.5" and at the end of a sentence is none of these.
 _BARE_DOT = regex(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
+# `10.30 am` and `10.30 Uhr`, but not `10.30`, which can be a price.
 _DOTTED_TIME = regex(
     r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
 )
@@ -455,13 +467,16 @@ def _rewritten(text: str) -> str:
 
 # ---------------------------------------------------------- what has a form of its own in a text
 
+# `3/4`, but not `3/4/2026` or `13/4`, which are dates.
 _FRACTION = regex(r"(?<![\w./-])([1-9])/([2-9])(?![\w/-]|\.\d)")
+# "A quarter past two" and "ten to five", but not "10 to 5", which is a range of hours or numbers.
 _PAST = regex(
     r"\b(?:an? )?(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
     rf"(?P<side>past|to) (?P<hour>{_SMALL}|\d{{1,2}})\b(?!\s?[%€$£:\d]|[.,]\d)"
     r"(?: in the (?P<half>morning|afternoon|evening))?",
     re.IGNORECASE,
 )
+# "9 o'clock", "9 Uhr", "9 in the morning", but not "9 guests".
 _HOUR = regex(
     rf"\b(?P<hour>{_SMALL}|\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?"
     r"(?:[ ]o['’]?clock\b|[ ]uhr\b|[ ]?h\b|[ ]?(?P<am>[ap])\.?[ ]?m\b"
@@ -475,14 +490,20 @@ _BOTH_HALVES = regex(
 )
 _NAMED_HOURS = Spelled({"noon": 12, "midday": 12, "mittag": 12, "midnight": 0, "mitternacht": 0})
 _HOUR_NAMES = regex(rf"\b(?:{'|'.join(_NAMED_HOURS)})\b", re.IGNORECASE)
+# `14.30` may be a time of day; `14.3` and `14.301` are not.
 _DOTTED = regex(r"(?<![\d.,])(\d{1,2})\.([0-5]\d)(?:\s?([ap])\.?m\b)?(?!\d|[.,]\d)", re.IGNORECASE)
+# `1430` may be a time of day; `1475` and `14301` are not.
 _PLAIN_CLOCK = regex(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
+# `3-5` holds 3 and 5; `A3-5` is a code, and `2024-05-12` a date.
 _RANGE = regex(r"(?<![\w.,/-])(\d+(?:[.,]\d+)?)\s?[-–—]\s?(\d+(?:[.,]\d+)?)(?![\w/-]|[.,]\d)")
+# `1 204 556` may be one number; so may `12 345`, beside its parts.
 _SPACED = regex(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
 _PRICE = regex(rf"\b({_any_of(_ONES)}) ({_any_of(_TENS)})\b", re.IGNORECASE)
+# `12/5` and `12.5.` may be dates. `12/5/26` has a pattern of its own.
 _SHORT_DATE = regex(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
 _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 _MONTH = regex(rf"\b({_MONTH_NAMES})\b", re.IGNORECASE)
+# `Q3`, `3Q24`, "3rd quarter", but not `Q5`.
 _QUARTER = regex(
     r"\bQ ?([1-4])\b|\b([1-4])Q(?=\d|\b)|\b([1-4])(?:st|nd|rd|th)? quarter\b", re.IGNORECASE
 )
@@ -586,6 +607,7 @@ MONTH_WORDS = _folded(MONTHS)
 """Names of months, as ``words_of`` has them."""
 
 
+# Texts without it have none of the forms of `_of_joined_digits`.
 _JOINED = regex(r"\d(?:\s?[-–—]\s?|[./:h ])\d")
 
 
@@ -642,17 +664,23 @@ def _of_joined_digits(text: str) -> Iterator[str]:
 # "3 out of 4", "3 in 4", "3 of 4".
 SHARE_OF = regex(r"(?<![\w.,])(\d{1,3}) (?:out of|of|in) (\d{1,3})(?![\w%]|[.,:]\d)")
 """Two numbers, one of which is a part of the other."""
+# `12.5.26` may be a date in either order; `12.5.2026` is read elsewhere.
 _TWO_DIGIT_YEAR = regex(r"(?<![\d./])(\d{1,2})[./](\d{1,2})[./](\d\d)(?![\d./])")
+# `20260304` is a date; `20269904` is none.
 _RUN_TOGETHER = regex(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 
+# Units after an article are one of them: "a week" is 7 days. Only units that texts use this way.
 _COUNTED = "second|minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr|kilo|mile|ton"
 _UNIT_WORDS = _folded(_COUNTED.split("|"))
 _ONE_UNIT = regex(
     rf"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>{_COUNTED})\b", re.IGNORECASE
 )
+# "3/4 of an hour" is 45 minutes; "3/4 of it" is a share.
 _PART_OF_UNIT = regex(r"([1-9])/([2-9]) (?:of )?(?:an?|one|the) (\w+)")
+# "5 euros 20" is 5.20; "5 euros, 20 guests" are two numbers.
 _COINS = regex(r"\b(\d+) (?:euros?|dollars?|pounds?|€) (?:and )?(\d\d)\b", re.IGNORECASE)
+# `2h30` and `2:30` may be durations.
 _HOURS_MINUTES = regex(r"(?<![\d:])(\d{1,2})(?:h|:)([0-5]\d)(?![\d:])")
 
 
@@ -696,6 +724,7 @@ def share_keys(share: float) -> set[str]:
     return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
 
 
+# `1400 hrs` and `1400 Uhr` are times; `1400 guests` are not.
 _HOURS_OF_DAY = regex(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
 
 
@@ -742,6 +771,7 @@ def _clock_words(text: str, words: frozenset[str]) -> Iterator[str]:
             yield f"n:{hour}"
 
 
+# One word of each form of `_HOUR`, for texts that can be skipped.
 _TELLS_HOUR = regex(
     rf"(?<!\w)(?:o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m))",
     re.IGNORECASE,

@@ -216,6 +216,7 @@ _LIMITS = (
     r"seulement|uniquement|sans|jamais|ne \w+ (?:pas|rien)|au (?:plus|moins)|"
     r"solo|sólo|únicamente|sin|nunca|como máximo|al menos|no"
 )
+# Wherever one of these words may limit: "under 200 EUR", "not on Friday", but not "underline".
 _LIMIT = regex(rf"(?<!\w)(?:{_LIMITS})(?!\w)|[<>≤≥]", re.IGNORECASE)
 # The opposite of `_LIMITS`: words that hardly ever mean anything but a limit, because here a match
 # leads to a finding. `under`, `before` or `not` are left out: "the flat under the roof" and "I
@@ -259,6 +260,7 @@ def sentences(text: str) -> list[str]:
 _CLAUSE = regex(r"(?<!\d),\s*|,\s+|:\s+|(?<!\s)\s+(?:(?:and|und|et|y|[–—-])\s+|(?=but\b|aber\b))")
 # "2023 and 2024" is one thing, "1,500 screws and 6 hinges" are two.
 _NUMBER_LAST = regex(r"(?:^|\s)[\d.,:%€$£]+$")
+# Before an "and", it keeps both numbers in one clause: "between 10 and 12".
 _BETWEEN = regex(r"\b(?:between|zwischen|entre)\s+\S+(?:\s\S+)?$", re.IGNORECASE)
 
 
@@ -314,6 +316,7 @@ _COURTESY = regex(
 )
 
 
+# "So 5." and "that makes 12 in all", but not "so 5 rooms are left for us".
 _SUMS_UP = regex(
     r"""^\W*(?:so|that(?:['’]s|\ is|\ makes|\ leaves)|das\ macht|das\ sind|bleiben|donc|ça\ fait
         |quedan)\ (?:just\ |only\ |nur\ )?\d+(?:\ \w+){0,2}\W*$""",
@@ -343,6 +346,7 @@ _LENGTH = (
     rf"\b(?:in|within|at most|no more than|not more than|max(?:imum|\.)?|up to|under|about)"
     rf" {_COUNT}(?: \w+)? {_FORM}\b"
 )
+# The same in German, French and Spanish: "in drei Sätzen", "moins de 100 mots".
 _LENGTH_ELSEWHERE = (
     r"\b(?:höchstens|maximal|max\.?|nicht mehr als|unter|in|au plus|pas plus de|moins de|maximum|en"
     r"|no más de|como máximo|máximo|menos de) \w+(?: \w+)?"
@@ -394,6 +398,7 @@ _NOT_THIS = regex(
     r"(?:the |die |der |das |le |la |el |los )?(?P<old>#?\d[^\s,;.!?]{0,30})",
     re.IGNORECASE,
 )
+# "Instead of 12", "no longer 12": the old value, which the work does not need.
 _INSTEAD = regex(r"\b(?:instead of|rather than|no longer|statt)\s+(?P<old>\S+(?: \S+)?)", re.I)
 
 
@@ -407,6 +412,7 @@ def asides(sentence: str) -> tuple[str, ...]:
     return (*spans, *old)
 
 
+# "About 4", "~4", "gut 4": another number near it says the same. "At 4" is exact.
 _ROUGHLY = regex(
     r"(?:~|≈|\b(?:about|around|roughly|approximately|approx\.?|ca\.?|circa|some|nearly|almost|say|like|maybe"
     r"|perhaps|probably|etwa|ungefähr|rund|gut|knapp|environ|unos|unas|aproximadamente|casi)\s)\s?"
@@ -420,11 +426,14 @@ def is_rough(number: str, sentence: str) -> bool:
     return _ROUGHLY.search(marked(number, sentence)) is not None
 
 
+# "The 3 smoke tests", "all 12 members": whoever has the things knows their number. "3 smoke tests"
+# states it.
 _KNOWN = regex(
     r"\b(?:the|all|these|those|our|my|your|their|its|die|alle|diese|les|los|las|tous|todos)"
     rf"\s(?:the\s|our\s|my\s)?{VALUE}\s[^\W\d]{{3,}}",
     re.IGNORECASE,
 )
+# `1010 Vienna`: the town is enough. "1010 guests" has no capital.
 _POSTAL = regex(rf"(?<!\d){VALUE}\s[A-ZÄÖÜ][a-zäöüß]{{2,}}")
 
 
@@ -494,6 +503,7 @@ def only_questions(text: str) -> bool:
     return bool(parts) and all(part.endswith("?") for part in parts)
 
 
+# "Stays at 40" and "we are down to 40" describe, "stay below 40" requests.
 _REMAINS = regex(
     r"\b(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
     r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))\s"
@@ -511,6 +521,7 @@ def remains(number: str, sentence: str) -> bool:
     return _REMAINS.search(marked(number, sentence)) is not None
 
 
+# "By 12 May", "due 12 May": the end of all work. "On 12 May" is the day of some of it.
 _DEADLINE = regex(
     r"\b(?:by|until|till|before|due|no later than|deadline:?|bis|vor|avant|antes d\w+|para)"
     rf"\s(?:the |zum |am |le |el )?{VALUE}(?!\w)",
@@ -567,6 +578,8 @@ _TELLS_OF = regex(
         |je|j['’]|nous|il|elle|ils|elles|on|personne|yo|nosotros|él|ella|nadie)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Words that turn a report into a limit: "we must not exceed 500 EUR", "I don't want plastic". "We
+# did not exceed it" is a report.
 _DEMANDS = regex(
     r"""\b(?:must|may|should|shall|can(?:not|['’]t)?|want|wants|need|needs|allowed|supposed|allergic
         |darf|dürfen|soll|sollen|muss|müssen|will|wollen|möchte\w*|doit|doivent|peut|faut|veux
@@ -602,6 +615,7 @@ _HAS = (
     r"(?:is|are|was|were|has|had|does|did|says?|said|shows?|ends?|ist|sind|war|waren|hat|hatten?|haben"
     r"|est|sont|était|étaient|ont|es|son|era|eran|tienen?|está|están|ha|han)(?!\ to\b)"
 )
+# "The author has kept bees", "has kept bees", but not "the driver has to ring".
 _STATES = regex(
     rf"""^\W*(?:(?:and|but|so|because|as|since|und|aber|denn|weil|et|mais|y|pero)\ ){{0,4}}
         (?:(?:the|this|that|these|those|der|die|das|den|ein|eine|le|la|les|un|une|el|los|las|una)
@@ -636,6 +650,8 @@ def wants(clause: str) -> bool:
     return _DEMANDS.search(clause) is not None or _WISHES.search(clause) is not None
 
 
+# "Don't tell the joiners", "keep it between us", "that doesn't matter here". "That doesn't matter
+# if it's cheap" is a condition.
 _KEEPS_BACK = regex(
     r"""(?:\b(?:not|never|without)|n['’]t)\ (?:\w+\ ){0,2}(?:tell|mention|reveal|disclos|shar)\w*
         |\b(?:that|this|it)\ (?:does\ not|doesn['’]t)\ matter\b(?!\ (?:wh|if|how))
@@ -675,6 +691,7 @@ def excuses(clause: str) -> bool:
     return _TELLS_OF.match(clause) is not None and is_negative(clause)
 
 
+# "No seats", "unfortunately". "Sold out" says no without a negation: see `empty_answers`.
 _NEGATIVE = regex(
     r"\b(?:no|not|none|nobody|nothing|never|neither|nor|cannot|\w+n['’]t|without|unpaid|denied|refused|"
     r"sadly|unfortunately|sorry|afraid|too late|ruled out|unable|impossible|full|"
