@@ -107,6 +107,8 @@ _OPERATION = regex(r"\d[^=≈\d]{0,30}(?:[+×*/÷·-]|\bx\b)[^=≈\d]{0,30}\d")
 def is_calculated(value: Value) -> bool:
     """Return whether a caller shows how it calculated a value."""
     before, itself, _ = value.sentence.rpartition(value.fact.text)
+    # A sum of several items with their names fits. Earlier numbers of the sentence belong to
+    # something else.
     shown = before[-150:]
     return bool(itself) and _EQUALS.search(shown) is not None and bool(_OPERATION.search(shown))
 

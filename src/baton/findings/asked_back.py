@@ -138,6 +138,7 @@ def offers(sentence: str) -> bool:
 
 def _words(text: str) -> list[str]:
     words = (word.casefold() for word in re.findall(r"[^\W\d_]+(?:['’-][^\W\d_]+)*", text))
+    # Shorter words are hardly ever what is asked for: "the id for it".
     return [word for word in words if len(word) > 3 and word not in COMMON | _GENERIC]
 
 

@@ -157,6 +157,7 @@ def cut_out(fact: Fact, sentence: str, prompt: str) -> bool:
         if words[here] != after[0] or words[here - 1] != before[0]:
             continue
         copied = _same(words[here:], after) + _same(words[:here][::-1], before)
+        # One word has to say what it is about: "in the 3 of" is copied by chance.
         if len(copied) >= _AROUND_GAP and any(w not in COMMON and len(w) > 3 for w in copied):
             return True
     return False

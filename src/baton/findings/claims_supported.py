@@ -506,6 +506,7 @@ def _of_dead_agents(
 
 
 def _names(sentence: str, agent: str) -> bool:
+    # A shorter name can be part of a word: `ops` is in "stops".
     return len(name_key(agent)) > 3 and name_key(agent) in name_key(sentence)
 
 

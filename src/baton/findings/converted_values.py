@@ -269,6 +269,7 @@ def _half_a_digit(value: Value) -> float:
     size = min((abs(number) for number in value.numbers if number), default=1.0)
     cents = re.search(r"[.,](\d{1,2})\D*$", value.fact.text)
     places = decimal_places(value) if cents is None else len(cents[1].rstrip("0"))
+    # A little more than half, as floats are not exact: 1.25 rounds to 1.3.
     return 0.51 * 10.0**-places / size
 
 
@@ -297,6 +298,7 @@ def _is_in_other_unit(meant: Value, value: Value, texts: Sequence[str]) -> bool:
         return False
     if any(map(_DEGREES.search, texts)):
         degrees = [(a, b) for a in meant.numbers for b in value.numbers]
+        # Either may be rounded first: 19.6 °C are 67.3 °F, or as 20 °C 68 °F.
         if any(abs(1.8 * a + 32 - b) < 1 or abs(1.8 * b + 32 - a) < 1 for a, b in degrees):
             return True
     answer, result, *others = (sizes_of_units(text) for text in texts)

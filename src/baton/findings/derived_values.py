@@ -283,6 +283,7 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
 
 def _half_a_digit(value: Value) -> float:
     """Return half of the last digit that a value is written with, in the base unit of its kind."""
+    # A little more than half, as floats are not exact: 1.25 rounds to 1.3.
     return 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
 
 

@@ -207,6 +207,8 @@ def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str
         for key, call in second.calls.items()
         if key in first.calls and same_result(first.calls[key], call)
     ]
+    # Two thirds of the later agent's calls: one call in common, such as a look at the list of
+    # files, does not make the same work.
     mostly = bool(again) and 3 * len(again) >= 2 * len(second.calls)
     alike = _found_the_same(trace, first, second)
     steps = [call.id for pair in again for call in pair]

@@ -159,6 +159,7 @@ def clock_keys(written: str) -> frozenset[str]:
 def date_numbers(written: str) -> frozenset[str]:
     """Return the numbers of year, month and day."""
     parts = [int(part) for part in re.findall(r"\d+", written)]
+    # `12.05.24` ends with a year of two digits; `24-05-2024` and `2024-05-12` do not.
     if len(parts) == 3 and parts[2] < 100 and parts[0] <= 31:
         parts[2] += 2000
     return frozenset(f"n:{part}" for part in parts)

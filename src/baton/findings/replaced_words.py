@@ -480,12 +480,15 @@ def _is_title_case(tokens: list[str]) -> bool:
     """Return whether most words have a capital, as in German and in headings."""
     words = [token for token in tokens if token[:1].isalpha()]
     capitals = sum(word[:1].isupper() for word in words)
+    # A third is enough for German, whose nouns have capitals. In a few words, names alone can be a
+    # third: "flat in Porto from May".
     return 3 * capitals > len(words) if len(words) > 8 else 2 * capitals > len(words)
 
 
 def _is_name(tokens: list[str], at: int) -> bool:
     """Return whether a word inside a sentence has a capital, and is no abbreviation or weekday."""
     word = tokens[at]
+    # Shorter words with a capital are rather titles or abbreviations: "Mr", "Tue", "Via".
     if not at or at + 1 >= len(tokens) or not word.isalpha() or len(word) < 4:
         return False
     folded = word.casefold()
@@ -552,6 +555,7 @@ def _stand_alike(mine: list[str], at: int, theirs: list[str], place: int) -> boo
             first = False
             if one[0].isalnum():
                 count += 1
+                # "In" and "from" are around any place; "flat" says which one is meant.
                 telling += len(one) > 3 and one not in COMMON
                 telling += one.isdecimal()
             here, there = here + step, there + step

@@ -204,6 +204,7 @@ def _asks_for_thing(thing: str, prompt: str) -> bool:
         return False
     is_asked_for = False
     first, last = words.facts[0].text, words.facts[-1].text
+    # The first five letters, as a prompt may have another form: `onion` for `onions`.
     allowed = rf"{re.escape(last[:5])}\w*\s(?:is\s|are\s|sind\s|ist\s|son\s)?{_ALLOWED}\b"
     taken = rf"(?<!\w){_WITH}\s(?:\w+\s){{0,3}}{re.escape(first[:5])}"
     for sentence, heading in _with_headings(prompt):

@@ -78,6 +78,7 @@ def in_other_form(text: str, result: str) -> str | None:
 
 def has_stem(fact: Fact, said: str) -> bool:
     """Return whether a text has the beginning of a word: `albumin` in "microalbuminuria"."""
+    # Six letters are enough to be no chance: `albumi`. With fewer, `card` would be in "discard".
     return fact.kind == "word" and len(fact.text) > 5 and fact.text.casefold()[:6] in said
 
 

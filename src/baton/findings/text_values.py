@@ -132,6 +132,7 @@ def is_slip(value: Value, other: Value) -> bool:
         return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
     if sorted(mine) == sorted(theirs):
         return True
+    # Of two digits, one that differs is half of the number: 24 and 27 are rather two numbers.
     if len(mine) == len(theirs) and len(mine) >= 3:
         return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
     return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
@@ -224,6 +225,7 @@ def is_framed_alike(value: Value, other: Value, *, slip: bool) -> bool:
             if one != two or not one.replace("/", "").isalpha():
                 break
             count += 1
+            # "Of" and "for" are around any number.
             telling = telling or (len(one) > 3 and one not in COMMON)
     # "Velorastin 200 mg" for "Velorastin 20 mg" is a slip in the number that belongs to a name.
     return count >= _FRAME or (slip and telling and count >= _FRAME - 1)

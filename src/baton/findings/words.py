@@ -331,6 +331,7 @@ def sums_up(sentence: str) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """Return whether a sentence only greets, thanks or wishes, and requests nothing."""
+    # A longer sentence that begins with thanks goes on with what it wants.
     return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
 
 

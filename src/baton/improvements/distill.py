@@ -545,6 +545,7 @@ def _temperature(
             total -= math.log(max(chance, 1e-12))
         return total / len(sums)
 
+    # From 0.25 (chances become more extreme) to 22 (nearly equal), each a quarter larger.
     temperatures = [0.25 * 1.25**step for step in range(21)]
     best = min(temperatures, key=loss)
     return best, loss(best)

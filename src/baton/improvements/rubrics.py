@@ -377,6 +377,8 @@ class RubricSearch:
         """Return whether to stop: enough texts were tried, or no new ones are found."""
         self._rounds += 1
         limit = self._options.candidates
+        # A model that proposes the same texts again and again would never reach the number of
+        # tries.
         return self._tries >= limit or self._rounds > 5 * limit
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:

@@ -140,6 +140,7 @@ def _things(
             .order_by(label.c.id.desc())
         )
         with store.read() as connection:
+            # Several people label a thing, and some change their mind: up to 20 labels for each.
             rows = connection.execute(query.limit(20 * MOST)).all()
         return list(dict.fromkeys((row.conversation, row.subject) for row in rows))
     if request.things:
