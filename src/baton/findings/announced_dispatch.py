@@ -21,6 +21,7 @@ _HAND = (
     r"|mov|giv"
     r"|switch|bring|loop|involv|consult|ask|call|get|hav|let|invok|engag|check|contact|pull"
 )
+# All forms of these verbs: `transferring`, `transferred`, `delegated`.
 _FORMS = rf"(?:{_HAND})(?:r|e|l)?(?:e|ed|ing|ting|ling)?"
 # The speaker hands on, now or next: "I'll ask the billing agent", "I'm transferring you". "You
 # could ask the billing agent" and "I would ask" announce nothing.

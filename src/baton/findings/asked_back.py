@@ -85,6 +85,7 @@ _KINDS = (
 )
 _KIND_OF = [(kind, regex(pattern, re.IGNORECASE)) for kind, pattern in _KINDS]
 _KIND_WORDS = regex("|".join(pattern for _, pattern in _KINDS), re.IGNORECASE)
+# Kinds of values that "how much" and "what budget" ask for.
 _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "SEK", "DKK", "JPY"})
 # Shorter words begin alike by chance, such as `car` and `cabin`. From six letters on, "How many
 # teeth?" would not ask for `30 teeth`.

@@ -39,6 +39,7 @@ _APPROXIMATE = regex(
     r"|environ|unos)|~)\s*[€$£]?$",
     re.IGNORECASE,
 )
+# A negation makes a bound of its verb: "do not raise it", "darf nicht".
 _DENIED = regex(r"\b(?:not|never|no|nicht|nie|kein\w*)\b|n['’]t\b", re.IGNORECASE)
 # "Do not raise pool_size", "must not exceed": the value is a limit in one direction.
 _RISES = regex(r"\b(?:rais|increas|exceed|grow|go over|erhöh)", re.IGNORECASE)

@@ -306,6 +306,8 @@ _MAY_CLAIM = regex(
 
 # "All tests pass", "the suite is green", but not "the tests are slow".
 _PASS = r"(?:pass(?:ed|es|ing)?|succeed(?:ed|s)?|are (?:now )?(?:passing|green)|is green)"
+# "All 12 tests pass", "the test suite is green", but not "the tests should pass" or "tests pass on
+# main".
 _TESTS_PASS = regex(
     rf"\b(?:(?P<count>\d[\d,]{{0,20}}) (?:of the |unit |\w+ )?)?tests?(?: suite)?"
     rf"(?: (?:now|all|still|of [^.,;]{{1,40}}))?"

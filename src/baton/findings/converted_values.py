@@ -58,6 +58,8 @@ _CURRENCY_WORDS = {
     "PESO": "peso pesos", "CNY": "yuan rmb", "ILS": "₪ shekel shekels", "RUB": "₽", "THB": "฿ baht",
 }  # fmt: skip
 _CURRENCIES = {word: code for code, words in _CURRENCY_WORDS.items() for word in words.split()}
+# Signs and codes as written, names in any case: `€`, `NOK`, "Dollars". `nok` is no currency, but a
+# Norwegian word.
 _CURRENCY = regex(
     r"\b(?:EUR|USD|GBP|CHF|JPY|INR|NOK|SEK|DKK|ISK|PLN|CZK|HUF|RON|TRY|BRL|MXN|CAD|AUD|NZD|CNY|ZAR"
     r"|RUB|ILS|THB|SGD|HKD|KRW)\b|[€$£₹¥₺₪₽฿]|\b(?i:euros?|dollars?|sterling|rupees?|franken|francs"
@@ -319,6 +321,7 @@ _TAX = regex(
     r"|iva|impuestos?|excl|incl|inkl)\b",
     re.IGNORECASE,
 )
+# Rates of sales tax in Europe and Canada: an amount and its gross amount differ by one of them.
 _TAXES = (0.05, 0.055, 0.07, 0.08, 0.081, 0.1, 0.13, 0.19, 0.2, 0.21, 0.22, 0.23, 0.24, 0.25, 0.27)
 # "In thousands", "k€", "Mio": numbers are shown in other units. "Thousands of users" is only much.
 _THOUSANDS = regex(

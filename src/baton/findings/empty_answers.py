@@ -337,6 +337,8 @@ def _parts(answer: str) -> list[str]:
 # parts is: it only announces the work, asks for what the work needs, finds nothing, or is polite.
 _ADVERB = r"(?:\ (?:now|just|first|quickly|gladly|immediately|currently|jetzt|gerade|gleich|kurz))?"
 _SUBJECT = rf"(?:{_FIRST_PERSON}|we['’]ll|we['’]re|we\ (?:will|are)){_ADVERB}"
+# A sentence that only says what is being looked up: "Checking the bookings.", "I'll search the
+# files". "Check the bookings" tells the user to.
 _INQUIRES = regex(
     rf"""(?<!\W)\W*(?:(?:okay|ok|sure|of\ course|certainly|all\ right|alright|thanks|gerne?|klar)
             \W{{1,3}})?
@@ -370,6 +372,8 @@ _REQUESTS_DETAILS = regex(
         (?:tell|send|give|provide|paste|share|describe|specify|clarify|upload|name)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
+# Further starts of questions: "In which city?", "Should I include weekends?". "It is in the city"
+# is an answer.
 _ASKS_MORE = regex(
     r"""(?<!\W)\W*(?:in\ (?:which|what)|since\ when|from\ (?:when|where)|what\ sort
         |should\ I\ (?:look|include|check|compare|search|consider|restrict|limit)

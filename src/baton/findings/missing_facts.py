@@ -291,6 +291,7 @@ def _describes_named(fact: Fact, sentence: _Sentence, sent: Sent) -> bool:
 
 # "5 services in this monorepo (orders, billing, ...)", "the 4 sites: Kiel, Ulm, Mainz and Gera"
 _LISTED = regex(rf"{VALUE}[^().:;\n]{{1,60}}(?:\(|:)(?P<items>[^().:;\n]{{3,300}})")
+# "Ada, Per and Ida" are three items.
 _BETWEEN_ITEMS = regex(r",|/|&|\b(?:and|or|und|oder|sowie|et|ou|y|o|e|en|och|i)\b", re.IGNORECASE)
 
 
@@ -368,6 +369,8 @@ _DEFINITE = (
 )
 
 
+# The word that a number belongs to: `order` in "order 88". Words of one or two letters, such as
+# "at", name nothing.
 _WORD_BEFORE = regex(rf"(?<![^\W\d_])([^\W\d_]{{3,}})\s+{VALUE}")
 
 

@@ -273,6 +273,7 @@ def turned_bounds(asked: Iterable[Value], sent: Iterable[Value]) -> Iterator[tup
 
 # --- What an amount is for
 
+# What a price can be for, in five languages. Forms of one unit are joined by `=`.
 _UNITS = (
     "night=nacht=nuit=noche=notte", "person=head=guest=pax=personne=persona=kopf=tête=cabeza",
     "day=tag=jour=día=dia", "week=woche=semaine=semana", "month=monat=mois=mes",
@@ -292,6 +293,7 @@ _BASIS = regex(
 _TOTAL_BEFORE = regex(
     r"\b(?:total|in all|altogether|insgesamt|gesamt\w*)\b[^.;\d]{0,25}$", re.IGNORECASE
 )
+# Only prices have such a basis: "5 per person" of other things are counted, not paid.
 _MONEY = frozenset({"EUR", "USD", "GBP", "CHF", "NOK", "JPY", "SEK", "DKK"})
 
 

@@ -208,6 +208,7 @@ _MAY_BE_NUMBER = regex(
     "zig|ßig|twelve|vingt|trent|ante\\b|enta\\b|einte",
     re.IGNORECASE,
 )
+# Signs that need rewriting in a text without number words.
 _MARKS = regex("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
 
 
@@ -498,6 +499,7 @@ _PLAIN_CLOCK = regex(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
 _RANGE = regex(r"(?<![\w.,/-])(\d+(?:[.,]\d+)?)\s?[-–—]\s?(\d+(?:[.,]\d+)?)(?![\w/-]|[.,]\d)")
 # `1 204 556` may be one number; so may `12 345`, beside its parts.
 _SPACED = regex(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
+# "Nineteen ninety" is 19.90; "ninety nineteen" is nothing.
 _PRICE = regex(rf"\b({_any_of(_ONES)}) ({_any_of(_TENS)})\b", re.IGNORECASE)
 # `12/5` and `12.5.` may be dates. `12/5/26` has a pattern of its own.
 _SHORT_DATE = regex(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
@@ -577,6 +579,7 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
     return keys
 
 
+# "May 2026", but not "May 20".
 _MONTH_OF_YEAR = regex(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
 # "The twelfth floor" is the 12th. "First" and "second" often mean something else, so these words
 # can carry a number, but are never a required number.
@@ -673,6 +676,7 @@ _RUN_TOGETHER = regex(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 # Units after an article are one of them: "a week" is 7 days. Only units that texts use this way.
 _COUNTED = "second|minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr|kilo|mile|ton"
 _UNIT_WORDS = _folded(_COUNTED.split("|"))
+# "A week" and "per hour" are one unit, "weeks" are not.
 _ONE_UNIT = regex(
     rf"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>{_COUNTED})\b", re.IGNORECASE
 )

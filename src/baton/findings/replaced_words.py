@@ -74,6 +74,7 @@ def repeats(request: str, prompt: str) -> bool:
 
 # --- Weekdays
 
+# One line for each day, in six languages.
 _WEEKDAY_NAMES = (
     "monday mon montag lundi lunes segunda-feira lunedì",
     "tuesday tue tues dienstag mardi martes terça-feira martedì",
@@ -211,6 +212,7 @@ _IN_MONTH = regex(
     rf"\b(?:in|im|en|for|für|of|pour|para|de)\s(?P<month>{_MONTH})\b(?!\s\d{{1,2}}\b)",
     re.IGNORECASE,
 )
+# Any mention of a month, also in a date. `_IN_MONTH` is the one that may be replaced.
 _ANY_MONTH = regex(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
 # Prompts that state other months for a reason: "Q2", "compared with April", "the previous month".
 _MAY_HOLD_MONTHS = regex(

@@ -164,6 +164,8 @@ _MAY_FORBID_ELSE = regex(
 )
 # "Nothing in Bairro Alto", "pls not Port Grau", "leave us-east-1 as it is".
 _NAME = r"[A-Z][\w'’-]+(?:\s(?:de\s|del\s|da\s)?[A-Z][\w'’-]+){0,3}"
+# "Not via Zurich", "avoid Zurich", "leave payments-db as it is": the name must not be used. "Not in
+# a hurry" names nothing.
 _AVOIDED = regex(
     rf"""(?:^|[\s,;(])(?i:nothing\ (?:in|at|near|via)|not\ (?:in|at|via)|avoid
                 |(?:please|pls|but|and|,)\ not|nicht\ (?:in|über|nach)|pas\ (?:à|par|dans)

@@ -31,6 +31,7 @@ _SOME = regex(
 # "Ten years old" and "ten years ago" follow from a year of the result. "For ten years" is a
 # duration.
 _AGE = regex(r"\byears?\s(?:old|ago)\b|\bjahre?n?\s(?:alt|her)\b|\bans\b|\baños\b", re.IGNORECASE)
+# A year that a person or thing may have begun in.
 _YEAR = regex(r"\b(?:1[89]|20)\d\d\b")
 # Words with which a caller sums up two numbers.
 _SHARES = regex(

@@ -335,7 +335,9 @@ def is_courtesy(sentence: str) -> bool:
     return len(sentence) < 120 and "?" not in sentence and _COURTESY.match(sentence) is not None
 
 
+# What a request limits or repeats is a small number, often in words: "in two sentences".
 _COUNT = r"(?:\d[\d.,]{0,15}|an?|one|two|three|four|five|six|seven|eight|nine|ten|half a dozen)"
+# Parts of a text, which the caller writes: "in two sentences". "Two pages" may be a document.
 _FORM = r"(?:sentences?|words?|lines?|paragraphs?|bullets?|bullet points?|characters?|examples?)"
 # Statements like "I have asked you twice now": how often a user asked, waited or wrote.
 _OWN_DEEDS = (
@@ -354,6 +356,7 @@ _LENGTH_ELSEWHERE = (
     r" (?:Sätzen?|Wörtern?|Zeilen?|Zeichen|Absätzen?|Stichpunkten?|phrases?|mots?"
     r"|lignes?|caractères|frases?|palabras?|líneas?|caracteres)\b"
 )
+# "Find 3 hotels" is a number of results, "book 3 rooms" one that is needed.
 _FINDS = "find|list|show|name|give|propose|suggest|recommend|bitte|nenne|finde|trouve|donne|dame"
 # "If Friday is impossible, Saturday at 10", "failing that, room 4": what to do if that fails.
 _NOT_POSSIBLE = (

@@ -107,6 +107,7 @@ _WINDOW = 8 << 20
 """Maximum window of a zstd frame in bytes, as for bodies of OTLP: a header of some bytes could ask
 for gigabytes of memory."""
 _TAR_AT, _TAR = 257, b"ustar"
+# One part of a path, for all systems: `run 1.json`, but not `a:b` or `..\\x`.
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f/\\:*?\"<>|]{1,200}")
 _DEEPEST = 20
 """Maximum folders in a path of an archive. Recordings have a few. With names of up to 200
