@@ -307,3 +307,14 @@ def test_the_evaluator_of_the_accelerator_that_asks_nobody_has_its_name(tmp_path
     (planned,) = load_config(written(tmp_path, text)).plan.evaluators
     assert planned.entry is not None
     assert name in planned.entry.names
+
+
+@pytest.mark.parametrize("placeholder", ["[region-prefix]", "<REGION-PREFIX>", "{region_prefix}"])
+def test_the_placeholder_of_the_region_is_found_however_it_is_written(
+    tmp_path: Path, placeholder: str
+) -> None:
+    labels = LABELS.replace("[REGION-PREFIX]", placeholder)
+    with pytest.raises(InputError, match="such as `eu") as raised:
+        load_config(written(tmp_path, f"{labels}judge: {{model: Nova}}\n"))
+    assert f"replace the placeholder `{placeholder}`" in str(raised.value)
+    assert "such as `eu.amazon.nova-2-lite-v1:0`" in str(raised.value)

@@ -66,13 +66,13 @@ def translate(document: Document, value: dict[str, Any], ours: tuple[str, ...]) 
     models = {label: strands_model(name) for label, name in section.supported_models.items()}
     if models and "judge" not in rest:
         label, model = next(iter(models.items()))
-        if _REGION not in model:
+        if not _REGION.search(model):
             rest["judge"] = {"model": model}
             notes.append(
                 f"judges are `{label}` (`{model}`), the first of `supportedModels`; `judge:` can "
                 "name another, also by its label"
             )
-    without = {label: model for label, model in models.items() if _REGION in model}
+    without = {label: model for label, model in models.items() if _REGION.search(model)}
     if without:
         what = _no_region("`, `".join(without), next(iter(without.values())))
         it = "it" if len(without) == 1 else "they"
@@ -105,17 +105,19 @@ def _is_theirs(name: str, ours: tuple[str, ...], *, alone: bool) -> bool:
     return name == "prefix" or _CAPITAL.search(name) is not None
 
 
-_REGION = "[REGION-PREFIX]"
+_REGION = re.compile(r"[\[<{]\s*region[-_ ]?prefix\s*[\]>}]", re.IGNORECASE)
 """The placeholder in the accelerator's guide for a part of a model's name that a deployment fills
-in.
+in, `[REGION-PREFIX]`, also as people write it themselves: `<region-prefix>`, `{REGION_PREFIX}`.
 """
 _MODEL_KEYS = ("model", "models", "fallback")
 
 
 def _no_region(label: str, model: str) -> str:
-    example = model.removeprefix("bedrock:").replace(_REGION, "eu")
+    found = _REGION.search(model)
+    placeholder = found[0] if found else ""
+    example = _REGION.sub("eu", model.removeprefix("bedrock:"))
     return (
-        f"replace the placeholder `{_REGION}` of `{label}` with the region of the model: `us`, "
+        f"replace the placeholder `{placeholder}` of `{label}` with the region of the model: `us`, "
         f"`eu`, `apac` or `global`, such as `{example}`"
     )
 
@@ -127,7 +129,7 @@ def model_of_label(name: str, models: Mapping[str, str]) -> str:
         InputError: neither a label nor a model, or a model without its region.
     """
     model = models.get(name, name)
-    if _REGION in model:
+    if _REGION.search(model):
         raise InputError(_no_region(name, model))
     if name not in models and models and ":" not in name:
         raise InputError(
