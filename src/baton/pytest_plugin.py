@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _EVAL_SETS = (".evalset.json", ".test.json")
 _CONFIGS = ("baton.yaml", "baton.yml")
+_NOTICE = "baton notice"
 _HELP = "collect baton.yaml, *.evalset.json and *.test.json, one test per case"
 
 
@@ -73,11 +75,34 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("_baton_place", places, indirect=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what cases state and no evaluator checked: green tests do not show it."""
+    texts = Counter(
+        text
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for name, text in report.user_properties
+        if name == _NOTICE
+    )
+    if texts:
+        terminalreporter.section("Baton")
+        for text, count in texts.items():
+            tests = "1 test" if count == 1 else f"{count} tests"
+            terminalreporter.line(f"{tests}: {text}")
+
+
 @pytest.fixture
 def _baton_place(request: pytest.FixtureRequest) -> tuple[Suite, int]:
     if not hasattr(request, "param"):
         pytest.fail("mark the test: @pytest.mark.baton(dataset, agent)", pytrace=False)
+    from baton.model.visible import visible_line, without_commands
+
     place: tuple[Suite, int] = request.param
+    suite, number = place
+    for text in suite.notices(number):
+        safe = without_commands(visible_line(text))
+        request.node.user_properties.append((_NOTICE, safe))
     return place
 
 

@@ -113,6 +113,45 @@ def test_a_broken_dataset_is_one_message_with_its_line(folder: Path) -> None:
     assert "Traceback" not in done.stdout
 
 
+UNCHECKED = """
+dataset: cases.yaml
+providers: [{type: python, target: "desk.py:answer"}]
+evaluators: [response]
+gate: [pass_rate >= 0.9]
+"""
+SAID = "stated but not checked, because no evaluator for it is selected: `agents` (`agent_chain`)"
+
+
+@pytest.mark.parametrize("workers", [[], pytest.param(["-n", "2"], marks=pytest.mark.heavy)])
+def test_what_no_evaluator_checks_is_printed_below_green_tests(
+    folder: Path, workers: list[str]
+) -> None:
+    (folder / "baton.yaml").write_text(UNCHECKED)
+    case = "cases: [{id: refund, input: please refund me, agents: [x], response: done by billing}]"
+    (folder / "cases.yaml").write_text(case)
+    arguments = ["--baton", "baton.yaml", "--junit-xml", "out.xml", *workers]
+    done = run_pytest(folder, *arguments, alone=not workers)
+    assert ends(done, passed=1, failed=0), done.stdout
+    assert f"1 test: {SAID}" in done.stdout
+    gate = "1 test: `gate:` is not applied, because each case is a test; `baton eval` applies it"
+    assert gate in done.stdout
+    assert SAID in (folder / "out.xml").read_text()
+
+
+def test_a_marked_test_says_what_no_evaluator_checks(folder: Path) -> None:
+    (folder / "cases.yaml").write_text(
+        "cases: [{id: refund, input: please refund me, agents: [x], response: done by billing}]"
+    )
+    (folder / "test_it.py").write_text("""
+import pytest
+@pytest.mark.baton("cases.yaml", "desk.py:answer", evaluators=["response"])
+def test_desk(baton_result): assert baton_result.status == "passed"
+""")
+    done = run_pytest(folder)
+    assert ends(done, passed=1, failed=0), done.stdout
+    assert f"1 test: {SAID}" in done.stdout
+
+
 @pytest.mark.heavy
 def test_items_may_be_spread_over_workers(folder: Path) -> None:
     (folder / "baton.yaml").write_text(CONFIG)

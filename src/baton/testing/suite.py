@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from baton.config import load_config
+from baton.config.choose_evaluators import left_unchecked
 from baton.config.load import load_found
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.evaluators.user_defined import traits_of
@@ -23,9 +24,10 @@ from .assertion import failures, nothing_scored
 
 
 class Suite(NamedTuple):
-    """A dataset and how to play it."""
+    """A dataset and how to play it; ``gated`` if its config has a gate, which no test decides."""
 
     evaluation: Prepared
+    gated: bool = False
 
     @property
     def dataset(self) -> Dataset:
@@ -43,6 +45,13 @@ class Suite(NamedTuple):
         anew = self.evaluation._replace(provider=self.evaluation.make_provider())
         case = self.dataset.subset([place])
         return [self._checked(each, case.stated) for each in run(anew.play(case)).results]
+
+    def notices(self, place: int) -> list[str]:
+        """Return what readers of a green test have to know, as other reports print it."""
+        cases = self.dataset.subset([place])
+        texts = left_unchecked(self.evaluation.plan, cases)
+        gate = "`gate:` is not applied, because each case is a test; `baton eval` applies it"
+        return [*texts, gate] if self.gated else texts
 
     def _checked(self, result: CaseResult, stated: Collection[str]) -> CaseResult:
         """Make a result an error if something that its case states could not be checked.
@@ -70,7 +79,7 @@ def suite_of_config(path: Path, trust: Trust | None = None) -> Suite:
     ``trust`` is for a config that was found; without it, the user named the config.
     """
     config = load_config(path) if trust is None else load_found(path, trust)
-    return Suite(prepare_evaluation(config=config, trust=trust or NOBODY))
+    return Suite(prepare_evaluation(config=config, trust=trust or NOBODY), bool(config.gate))
 
 
 def marked_suite(marker: pytest.Mark, folder: Path, test: str) -> Suite:
@@ -119,6 +128,11 @@ def _suite(
 NO_AGENT = "says what should happen, but no agent plays it: set `baton_agent`"
 
 
+# The name of a property of tests, which `pytest_plugin` prints. pytest-xdist brings properties to
+# the process that reports, and `--junit-xml` writes them.
+_NOTICE = "baton notice"
+
+
 class CaseFile(pytest.File):
     """A config, or an eval set that the agent of the ini file plays."""
 
@@ -162,6 +176,10 @@ class CaseItem(pytest.Item):
 
     def runtest(self) -> None:
         """Play the case, and raise an error for what did not pass."""
+        self.user_properties += [
+            (_NOTICE, without_commands(visible_line(text)))
+            for text in self._suite.notices(self._place)
+        ]
         results = self._suite.play(self._place)
         failed = failures(results)
         if failed:
