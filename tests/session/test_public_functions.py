@@ -49,6 +49,18 @@ def test_an_evaluation_is_recognised_in_memory_in_folders_and_as_a_baseline() ->
     assert not library.compare(evaluation, library.score("refund.sse", "cases.yaml")).itself
 
 
+def test_an_evaluation_in_memory_is_kept_as_a_baseline() -> None:
+    evaluation = library.score("refund.sse", "cases.yaml")
+    library.set_baseline(evaluation, "memory")
+    assert library.compare("memory", evaluation).itself
+    again = library.compare("memory", library.score("refund.sse", "cases.yaml"))
+    assert (again.itself, again.refused, again.outcome) == (False, [], "unclear")
+    failed = library.score("refund.sse", "cases.yaml", gate=["dispatches.sum >= 9"])
+    assert failed.status != "passed"
+    with pytest.raises(library.InputError, match="the evaluation: it"):
+        library.set_baseline(failed)
+
+
 def test_a_saved_evaluation_says_when_it_took_place() -> None:
     evaluation = library.score("refund.sse", "cases.yaml")
     folder = evaluation.save("out/one")

@@ -151,7 +151,7 @@ class Baseline(NamedTuple):
 
 
 def set_baseline(
-    evaluation: PathLike | None = None,
+    evaluation: Side | None = None,
     name: str = DEFAULT,
     *,
     stored: PathLike = STORED,
@@ -161,7 +161,8 @@ def set_baseline(
     """Keep an evaluation to compare with.
 
     Args:
-        evaluation: its folder or address; the newest one below ``stored`` when left out.
+        evaluation: what ``score`` or ``evaluate`` returned, or its folder or address; the newest
+            one below ``stored`` when left out.
         name: the name of the baseline, or the path of its file.
         stored: where evaluations are stored.
         force: also keep one that is incomplete.
@@ -171,16 +172,20 @@ def set_baseline(
         InputError: no such evaluation, or it is incomplete or failed.
     """
     file = baseline_file(name)
-    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
-    snapshot = snapshot_of(read_evaluation(folder))
+    if isinstance(evaluation, Evaluation):
+        snapshot, where = snapshot_of(evaluation), "the evaluation"
+    else:
+        newest = latest_evaluation(Path(stored)) if evaluation is None else evaluation
+        folder = evaluation_at(newest)
+        snapshot, where = snapshot_of(read_evaluation(folder)), place_of(folder)
     if snapshot.status not in ("passed", "failed") and not force:
         raise InputError(
-            f"{place_of(folder)}: it is `{snapshot.status}`, so it is incomplete: resume it "
+            f"{where}: it is `{snapshot.status}`, so it is incomplete: resume it "
             f"first, or keep it anyway with {option('force', True)}"
         )
     if snapshot.status == "failed" and not allow_failing:
         raise InputError(
-            f"{place_of(folder)}: it failed: {snapshot.failures}. What fails in a baseline will "
+            f"{where}: it failed: {snapshot.failures}. What fails in a baseline will "
             "not count as a regression later: keep one that passed, or this one with "
             f"{option('allow_failing', True)}"
         )
