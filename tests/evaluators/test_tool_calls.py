@@ -170,6 +170,15 @@ def test_missing_and_extra_calls_and_a_wrong_order_are_distinguished() -> None:
     assert nothing.evidence[0].ids == ["r1"]
 
 
+def test_a_missing_call_of_a_tool_that_was_called_is_another_one() -> None:
+    reason = score(called(["look"]), wants(["look", "look"])).reason
+    assert reason == "turn 1: called `look`; missing another `look`"
+    wanted = wants(["look", "look"])
+    assert wanted.turns[0].tool_calls
+    wanted.turns[0].tool_calls[1].agent = "clerk"
+    assert score(called(["look"]), wanted).reason.endswith("missing `look` by `clerk`")
+
+
 def test_long_lists_are_cut_in_the_reason_and_whole_in_the_details() -> None:
     found = score(called(["x"]), wants([f"tool_{i}" for i in range(30)]))
     assert len(found.reason) < 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import islice
 from typing import Any
 
@@ -149,8 +149,11 @@ def wrong(turn: TurnCalls) -> str:
     explained = {one for one, _ in turn.nearest}
     named = {other for _, other in turn.nearest}
     differences = [_difference_text(turn, pair) for pair in turn.nearest]
-    if lost := [turn.wanted[one].name for one in turn.missing if one not in explained]:
-        differences.append(f"missing {_list(lost)}")
+    if lost := [turn.wanted[one] for one in turn.missing if one not in explained]:
+        # "called `look`; missing `look`" would contradict itself.
+        called_names = {call.name for call in turn.made}
+        texts = [_lost(call, called_names) for call in lost]
+        differences.append(f"missing {_in_short(texts)}")
     more = [turn.made[other].name for other in turn.extra if other not in named]
     if more and turn.extra_counts:
         differences.append(f"not expected {_list(more)}")
@@ -268,11 +271,19 @@ def _call_text(call: Made) -> str:
     return f"{call.name}({text})"
 
 
+def _lost(call: ExpectedToolCall, made: Set[str]) -> str:
+    if call.agent is not None:
+        return f"`{call.name}` by `{call.agent}`"
+    return f"another `{call.name}`" if call.name in made else f"`{call.name}`"
+
+
 def _list(names: Sequence[str]) -> str:
-    if not names:
-        return "no call"
-    text = ", ".join(f"`{name}`" for name in names[:_NAMED])
-    return text if len(names) <= _NAMED else f"{text} and {len(names) - _NAMED} more"
+    return _in_short([f"`{name}`" for name in names]) if names else "no call"
+
+
+def _in_short(texts: Sequence[str]) -> str:
+    text = ", ".join(texts[:_NAMED])
+    return text if len(texts) <= _NAMED else f"{text} and {len(texts) - _NAMED} more"
 
 
 def _short(value: Any) -> str:
