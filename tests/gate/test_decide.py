@@ -145,6 +145,19 @@ def test_thresholds_of_another_dataset_decide_nothing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stated", "is_met"),
+    [("9f28c5b75fb61a17", True), ("9f28c5b7", True), ("9f28", False), ("9f28c5b8", False)],
+)
+def test_a_version_may_be_stated_by_the_characters_that_tables_print(
+    stated: str, is_met: bool
+) -> None:
+    hash_ = "9f28c5b75fb61a17"
+    made = Provenance(dataset=DatasetHash(hash=hash_, cases=1), prompts={"desk": hash_})
+    for bound in ({"dataset": stated}, {"prompts": {"desk": stated}}):
+        assert (not decided({"for": bound}, [row("a")], provenance=made).problems()) == is_met
+
+
+@pytest.mark.parametrize(
     ("bound", "problem"),
     [
         ({"prompts": {"desk": "p1"}}, "prompts of desk: they are for p1, but this is p2"),
