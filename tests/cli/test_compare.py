@@ -95,7 +95,7 @@ def test_the_gate_is_red_green_or_grey_by_the_baseline(baton: Run, tmp_path: Pat
     assert codes == {"green": (0, {"passed"}), "grey": (0, {"unclear"}), "red": (1, {"failed"})}
     outcome = baton("report", folder)
     assert "✗ gate: no regression from default: cases passed: 0.97 → 0.67" in outcome.out
-    assert "c000 0.50 at d1" in outcome.out
+    assert "c000 0.50 at dispatch d1 (desk → weather)" in outcome.out
 
 
 STRICT = "evaluators: [agent_chain]\ngate:\n  regression: {baseline: default}\n"

@@ -91,3 +91,8 @@ def test_a_missed_rule_names_agent_mean_and_cases() -> None:
     assert line == (
         "gate: axis by agent >= 0.9: the mean of `two` is 0.50 over 2; the worst: c1 0.25 at d1"
     )
+    at = "dispatch d1 (one → two), step s5 (two)"
+    low = Low(case_id="c1", value=0.25, subject=["d1"], steps=["s5"], at=at)
+    assert gate_line(rule(agent="two", cases=[low])).endswith(f"the worst: c1 0.25 at {at}")
+    of_turn = Low(case_id="c1", value=0.25, steps=["turn1"])
+    assert gate_line(rule(agent="two", cases=[of_turn])).endswith("c1 0.25 at turn1")

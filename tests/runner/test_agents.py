@@ -21,7 +21,7 @@ def on_axis(value: float | None, **details: Any) -> Score:
 
 def sums(*scores: Score) -> dict[str | None, AgentScores]:
     plan = Plan(evaluators=(), by_agent=frozenset({"axis"}))
-    return {one.agent: one for one in agent_scores(plan, scores)}
+    return {one.agent: one for one in agent_scores(plan, scores, {})}
 
 
 def test_a_dispatch_is_about_its_receiver_and_anything_else_about_its_agent() -> None:
@@ -61,4 +61,4 @@ def test_details_of_an_evaluator_of_ones_own_may_be_anything(details: dict[str, 
 
 
 def test_other_evaluators_are_not_counted() -> None:
-    assert agent_scores(Plan(evaluators=()), [on_axis(1.0, to="a")]) == []
+    assert agent_scores(Plan(evaluators=()), [on_axis(1.0, to="a")], {}) == []

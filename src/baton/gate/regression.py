@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from baton.model import GateResult, Low, Provenance
+from baton.model import GateResult, Low, Placed, Provenance
 from baton.stats.comparison import PASSED, AxisChange
 from baton.store import IndexRow
 
@@ -92,7 +92,11 @@ class NoRegression:
                 default=None,
             )
             subject = proof.subject if proof is not None else []
+            at = proof.at if proof is not None else ""
+            if (hop := case.after) is not None:
+                at = Placed("dispatch", hop.receiver, hop.sender).named(hop.id)
             yield Low(
+                at=at,
                 case_id=case.change.case,
                 value=case.change.after,
                 subject=[case.after.id] if case.after is not None else subject,

@@ -270,7 +270,8 @@ class DistilledUse(msgspec.Struct, kw_only=True, omit_defaults=True):
 class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """A bad verdict, its subject, and its case.
 
-    ``steps`` are the ids of its evidence, at most three.
+    ``steps`` are the ids of its evidence, at most three. ``at`` names the subject and the evidence
+    with their agents, if the verdict failed: `dispatch d1 (desk → lab), step s5 (lab)`.
     """
 
     case_id: str = ""
@@ -278,6 +279,7 @@ class Low(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     subject: list[str] = []
     steps: list[str] = []
     value: float | None = None
+    at: str = ""
 
 
 class AgentScores(msgspec.Struct, kw_only=True, omit_defaults=True):

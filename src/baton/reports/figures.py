@@ -438,7 +438,7 @@ def gate_lines(gate: Sequence[GateResult], status: str = "failed") -> Iterator[s
 def gate_line(result: GateResult) -> str:
     """Describe a missed rule: the requirement, who misses it by how much, and the worst cases.
 
-    Each case has the dispatch and the steps that its verdict is about.
+    Each case has the dispatch and the steps that its verdict is about, with their agents.
     """
     who = f" of `{result.agent}`" if result.agent is not None else ""
     digits = ".4g" if "." in result.evaluator else ".2f"
@@ -446,8 +446,8 @@ def gate_line(result: GateResult) -> str:
     for low in result.cases:
         value = "" if low.value is None else f" {low.value:{digits}}"
         repeat = f" (repeat {low.repeat + 1})" if low.repeat else ""
-        steps = ", ".join([*low.subject, *(f"step {step}" for step in low.steps)])
-        cases.append(f"{low.case_id}{repeat}{value}" + (f" at {steps}" if steps else ""))
+        at = one_line(low.at or ", ".join([*low.subject, *low.steps]), 300)
+        cases.append(f"{low.case_id}{repeat}{value}" + (f" at {at}" if at else ""))
     worst = f"; the worst: {', '.join(cases)}" if cases else ""
     if not result.reason:
         limit = result.threshold or 0

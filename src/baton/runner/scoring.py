@@ -55,10 +55,13 @@ class _Verdict(msgspec.Struct, frozen=True):
     steps: list[str]
 
 
-def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
+def agent_scores(
+    plan: Plan, scores: Sequence[Score], places: Mapping[str, Placed]
+) -> list[AgentScores]:
     """Sum up the scores of the plan's ``by_agent`` evaluators, by evaluator and agent.
 
-    The agent is the receiver according to the score (``to``, else ``agent``).
+    The agent is the receiver according to the score (``to``, else ``agent``). ``places`` name what
+    failed scores are about.
     """
     sums: dict[tuple[str, str | None], AgentScores] = {}
 
@@ -86,7 +89,10 @@ def agent_scores(plan: Plan, scores: Sequence[Score]) -> list[AgentScores]:
                     else value < (total.worst[0].value or 0.0)
                 )
                 if worse:
-                    total.worst = [Low(value=value, subject=one.subject, steps=one.steps)]
+                    ids = dict.fromkeys([*one.subject[:_PLACED], *one.steps])
+                    at = ", ".join(places[id_].named(id_) for id_ in ids if id_ in places)
+                    low = Low(value=value, subject=one.subject, steps=one.steps, at=at)
+                    total.worst = [low]
         agents = {one.agent for one in verdicts}
         total = sum_of(score.evaluator, agents.pop() if len(agents) == 1 else None)
         total.settled += "settled_by" in score.details
@@ -324,6 +330,7 @@ def _result(
     scores = plan.redaction.value(scores)
     status, mean = verdict(plan.pass_rule, scores)
     broken = broken_turn(trace)
+    places = _places(plan, trace, scores)
     return CaseResult(
         case_id=case.id if case else trace.case or trace.id,
         position=position,
@@ -334,12 +341,12 @@ def _result(
         mean=mean,
         efficiency=efficiency_of(trace),
         routing=routed(scores),
-        by_agent=agent_scores(plan, scores) if plan.by_agent else [],
+        by_agent=agent_scores(plan, scores, places) if plan.by_agent else [],
         agents=agent_values(plan, scores),
         route=route_of(trace),
         where=case.where if case else None,
         tags=case.tags if case else [],
-        places=_places(plan, trace, scores),
+        places=places,
     )
 
 
