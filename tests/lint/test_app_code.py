@@ -218,6 +218,11 @@ def make_helper():
         ("from . import parts\nfrom .parts import helper as h",
          "a = A(name='a', sub_agents=[h])\nb = A(name='b', sub_agents=[parts.helper])",
          ["second-parent"]),
+        ("from . import parts\nfrom .parts import helper",
+         "a = A(name='a', sub_agents=[helper])\nb = A(name='b', sub_agents=[parts.helper])",
+         ["second-parent"]),
+        ("from . import parts\nfrom other import helper",
+         "a = A(name='a', sub_agents=[helper])\nb = A(name='b', sub_agents=[parts.helper])", []),
         ("from . import parts",
          "helper = A(name='own')\na = A(name='a', sub_agents=[helper])\n"
          "b = A(name='b', sub_agents=[parts.helper])", []),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -137,7 +137,7 @@ def give_original_names(trees: Mapping[str, ast.Module]) -> None:
     for tree in trees.values():
         bound = {name for node in ast.walk(tree) for name in _bound(node)}
         things: dict[str, tuple[str, str]] = {}
-        modules: set[str] = set()
+        modules: dict[str, str] = {}
         for node in ast.walk(tree):
             if not isinstance(node, ast.Import | ast.ImportFrom):
                 continue
@@ -146,7 +146,7 @@ def give_original_names(trees: Mapping[str, ast.Module]) -> None:
                 last = alias.name.rpartition(".")[2]
                 of_google = (origin if origin is not None else alias.name).startswith("google")
                 if last in own_modules and not of_google:
-                    modules.add(alias.asname or alias.name)
+                    modules[alias.asname or alias.name] = last
                 elif origin is not None:
                     things[alias.asname or alias.name] = (origin, alias.name)
         originals = Counter(set(things.values()))
@@ -154,17 +154,20 @@ def give_original_names(trees: Mapping[str, ast.Module]) -> None:
         new_names = {
             name: original
             for name, (_, original) in things.items()
-            if name != original and name not in bound | modules
-            if original not in bound | modules and alike[original] == 1
+            if name != original and not {name, original} & (bound | modules.keys())
+            if alike[original] == 1
         }
-        taken = bound | modules | things.keys()
+        # What the module itself has under a name, by the module that it comes from.
+        own = dict.fromkeys((*bound, *modules), "")
+        own |= {name: origin.rpartition(".")[2] for name, (origin, _) in things.items()}
+        usable = {name: module for name, module in modules.items() if name not in bound}
         for node in ast.walk(tree):
             for field, value in ast.iter_fields(node):
                 if isinstance(value, ast.expr):
-                    setattr(node, field, _with_original(value, new_names, modules - bound, taken))
+                    setattr(node, field, _with_original(value, new_names, usable, own))
                 elif isinstance(value, list):
                     value[:] = [
-                        _with_original(each, new_names, modules - bound, taken)
+                        _with_original(each, new_names, usable, own)
                         if isinstance(each, ast.expr)
                         else each
                         for each in value
@@ -180,13 +183,14 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def _with_original(
-    node: ast.expr, names: Mapping[str, str], modules: Set[str], taken: Set[str]
+    node: ast.expr, names: Mapping[str, str], modules: Mapping[str, str], own: Mapping[str, str]
 ) -> ast.expr:
     match node:
         case ast.Name(id=name) if name in names:
             return ast.copy_location(ast.Name(names[name], node.ctx), node)
         case ast.Attribute(value=ast.Name(id=module), attr=name) if module in modules:
-            return node if name in taken else ast.copy_location(ast.Name(name, node.ctx), node)
+            if own.get(name, modules[module]) == modules[module]:
+                return ast.copy_location(ast.Name(name, node.ctx), node)
     return node
 
 
