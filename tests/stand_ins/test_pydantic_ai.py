@@ -197,6 +197,11 @@ def test_a_decision_stops_in_the_body_of_a_tool_that_may_run(shop: Shop) -> None
     ]
 
 
+def test_a_function_called_run_is_not_the_method_run_of_the_agent_in_a_tool(shop: Shop) -> None:
+    case = moment("decision", "billing", "ask_billing")
+    assert sent(shop.play(case, "run")) == [("desk", "billing", "Refund order 7")]
+
+
 def test_decisions_are_played_side_by_side(shop: Shop) -> None:
     cases = [moment("decision", "billing", "ask_billing") for _ in range(20)]
     traces = shop.play_all(cases, instrument=True, workers="inline")

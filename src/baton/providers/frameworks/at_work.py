@@ -7,6 +7,7 @@ plain function. The agents that its code uses show which agent it hands work to.
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -198,8 +199,8 @@ def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, An
     if not isinstance(function, FunctionType) or id(function) in seen or depth > _DEEPEST:
         return
     seen.add(id(function))
-    names = _names(function.__code__)
-    values = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    globals_, attributes = _names(function.__code__)
+    values = {name: function.__globals__[name] for name in globals_ if name in function.__globals__}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             values[name] = cell.cell_contents
@@ -207,7 +208,7 @@ def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, An
             continue
     for name, value in values.items():
         if isinstance(value, ModuleType):
-            yield from ((each, vars(value)[each]) for each in names if each in vars(value))
+            yield from ((each, vars(value)[each]) for each in attributes if each in vars(value))
         elif isinstance(value, FunctionType) and value.__module__ == function.__module__:
             yield from _values(value, seen, depth + 1)
         elif isinstance(value, dict):
@@ -218,6 +219,20 @@ def _values(function: Any, seen: set[int], depth: int) -> Iterator[tuple[str, An
             yield name, value
 
 
-def _names(code: CodeType) -> set[str]:
-    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
-    return set(code.co_names).union(*(_names(each) for each in inner))
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return the global names and the names of attributes in the code of a function.
+
+    `co_names` holds both: in `analyst.run(task)`, `run` is not the module's function `run`, which
+    may ask another agent.
+    """
+    globals_, attributes = set[str](), set[str]()
+    for each in dis.get_instructions(code):
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            globals_.add(each.argval)
+        elif each.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes.add(each.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            for all_names, names in zip((globals_, attributes), _names(inner), strict=True):
+                all_names |= names
+    return globals_, attributes
