@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -416,3 +417,39 @@ def test_the_program_of_one_folder_never_plays_for_that_of_another(tmp_path: Pat
         asked("second", "of_second")
     assert asked("second", "same_name", ", workers: process") == ["second"]
     assert asked("first", "same_name") == ["first"]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def reply(): return 'hi'", "cannot be called with a message: too many positional"),
+        ("def reply(a, b): return 'hi'", "cannot be called with a message: missing a required"),
+        ("async def reply(m, *, key): return 'hi'", "missing a required"),
+        ("def reply(m): yield 'hi'", "uses `yield`: have it return the whole answer"),
+        ("async def reply(m): yield 'hi'", "uses `yield`: have it return the whole answer"),
+    ],
+)
+@pytest.mark.parametrize("workers", [None, "process"])
+def test_a_function_that_cannot_answer_a_message_is_refused_before_anything_is_played(
+    play: Play, code: str, said: str, workers: str | None
+) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        play(code, spec={"workers": workers})
+
+
+def test_a_decorator_may_pass_arguments_of_its_own(play: Play) -> None:
+    code = """
+    import functools
+
+    def with_prefix(function):
+        @functools.wraps(function)
+        def outer(message):
+            return function("said", message)
+        return outer
+
+    @with_prefix
+    def reply(prefix, message):
+        return f"{prefix} {message}"
+    """
+    (result,) = play(code)
+    assert texts(result) == ["said hi"]

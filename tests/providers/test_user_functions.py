@@ -10,7 +10,7 @@ import pytest
 
 from baton.model import InputError
 from baton.plugins.user_code import load_function
-from baton.providers.user_functions import call
+from baton.providers.user_functions import call, worded
 
 
 def write(folder: Path, name: str, code: str) -> Path:
@@ -124,3 +124,22 @@ def test_a_module_whose_own_part_is_missing_is_not_said_to_be_missing_itself(
 ) -> None:
     write(tmp_path, "parted/__init__.py", "import parted.gone")
     assert "importing `parted` raised ModuleNotFoundError" in refused("parted:reply", tmp_path)
+
+
+@pytest.mark.parametrize("how", ["file", "module"])
+def test_a_broken_module_says_on_which_line(tmp_path: Path, how: str) -> None:
+    name = f"broken_line_{how}"
+    write(tmp_path, f"{name}.py", "x = 1\ndef reply(m) return m")
+    spec = f"{name}.py:reply" if how == "file" else f"{name}:reply"
+    assert refused(spec, tmp_path).endswith(f" ({name}.py:2)")
+    write(tmp_path, f"{name}.py", "x = 1\nimport no_such_library")
+    assert refused(spec, tmp_path).endswith(f"'no_such_library' ({name}.py:2)")
+
+
+def test_the_place_of_an_error_is_the_users_line_that_called_a_package(tmp_path: Path) -> None:
+    code = "import json\n\ndef reply(m):\n    return json.loads('{')\n"
+    write(tmp_path, "asks_json.py", code)
+    reply = load_function("asks_json.py:reply", tmp_path)
+    with pytest.raises(ValueError, match="Expecting") as raised:
+        reply("hi")
+    assert worded(raised.value).endswith(" (asks_json.py:4)")

@@ -20,6 +20,7 @@ from baton.model import InputError, suggestion
 Function = Callable[..., Any]
 _BATON = Path(__file__).resolve().parents[1]
 """Baton itself is not part of a user's program, even in an editable install."""
+_STDLIB = Path(os.__file__).parent
 
 
 def load_function(spec: str, folder: Path) -> Function:
@@ -90,9 +91,37 @@ def _module(name: str, folder: Path) -> ModuleType:
                 f"no module `{name}`: looked below {folder.resolve()} and in installed packages"
             )
             raise InputError(message) from error
-        raise InputError(f"importing `{name}` raised ModuleNotFoundError: {error}") from error
+        raise _failed(name, error) from error
     except (Exception, SystemExit) as error:
-        raise InputError(f"importing `{name}` raised {type(error).__name__}: {error}") from error
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: BaseException) -> InputError:
+    # The text of a SyntaxError has its place in other words.
+    text = error.msg if isinstance(error, SyntaxError) else error
+    place = place_of(error)
+    where = f" ({place})" if place is not None else ""
+    return InputError(f"importing `{name}` raised {type(error).__name__}: {text}{where}")
+
+
+def place_of(error: BaseException) -> str | None:
+    """Return where in the user's code an exception comes from, as ``app.py:12``.
+
+    A fault of the user often shows deep in a package: a wrong address in the client that connects.
+    The line that called the package comes first then; without one, it is the place in the package.
+    """
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{Path(error.filename).name}:{error.lineno}"
+    places: dict[bool, str] = {}
+    level = error.__traceback__
+    while level is not None:
+        name = level.tb_frame.f_code.co_filename
+        path = Path(name)
+        if not path.is_relative_to(_BATON) and not name.startswith("<frozen"):
+            foreign = is_installed_file(path) or path.is_relative_to(_STDLIB)
+            places[foreign] = f"{path.name}:{level.tb_lineno}"
+        level = level.tb_next
+    return places.get(False, places.get(True))
 
 
 def _look_in(folder: Path) -> None:
@@ -177,7 +206,7 @@ def calls_of(function: Function, folder: Path) -> Iterator[Asking]:
     """
     modules = _loaded_below(folder)
     for path in _own_files(folder):
-        for node in ast.walk(ast.parse(path.read_bytes())):
+        for node in ast.walk(ast.parse(path.read_bytes(), path)):
             if not isinstance(node, ast.Call) or not node.args:
                 continue
             module, first = modules.get(path), node.args[0]
@@ -263,7 +292,7 @@ def _imports_of(path: Path) -> list[tuple[int, str]]:
 def _imports_in(path: Path, _changed: int, _size: int) -> list[tuple[int, str]]:
     # Each provider of a process needs the same files: parsing 300 of them takes 2 s.
     imports: list[tuple[int, str]] = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(path.read_bytes(), path)):
         if isinstance(node, ast.Import):
             imports += [(0, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

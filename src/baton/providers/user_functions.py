@@ -7,15 +7,13 @@ import contextvars
 import inspect
 import math
 import threading
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from baton.model import Case
-from baton.plugins.user_code import Function
+from baton.model import Case, InputError
+from baton.plugins.user_code import Function, place_of
 from baton.safe_output import show_traceback
 
 T = TypeVar("T")
@@ -49,15 +47,8 @@ def worded(error: BaseException) -> str:
     """Describe an exception with its place in the user's code; `--debug` shows the traceback."""
     inner = error.error if isinstance(error, Raised) else error
     show_traceback(inner)
-    text = named(inner)
-    own = str(Path(__file__).parent.parent)
-    frames = [frame for frame, _ in traceback.walk_tb(inner.__traceback__)]
-    places = [
-        f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        for frame in frames
-        if not frame.f_code.co_filename.startswith(own)
-    ]
-    return f"{text} ({places[-1]})" if places else text
+    text, place = named(inner), place_of(inner)
+    return f"{text} ({place})" if place is not None else text
 
 
 def takes_one(function: Function) -> bool:
@@ -181,6 +172,30 @@ class Target:
             names = []
         self.whole_case = names[:1] == ["case"]
         self._extras = [name for name in names[1:] if name in ("case", "session")]
+
+    def check(self, spec: str) -> None:
+        """Raise InputError if a call cannot give an answer, before anything is played."""
+        # A decorator may pass arguments of its own, and keeps the signature of what it wraps
+        # (`functools.wraps`): what counts is how the outermost function can be called.
+        try:
+            inspect.signature(self._function, follow_wrapped=False).bind(
+                None, **dict.fromkeys(self._extras)
+            )
+        except TypeError as error:
+            name = getattr(self._function, "__name__", "answer")
+            raise InputError(
+                f"`{spec}` cannot be called with a message: {error}. Write it as "
+                f"`def {name}(message)`; it may also have the parameters `session` and `case`"
+            ) from None
+        except ValueError:  # it has no signature
+            pass
+        if inspect.isgeneratorfunction(self._function) or inspect.isasyncgenfunction(
+            self._function
+        ):
+            raise InputError(
+                f"`{spec}` uses `yield`: have it return the whole answer, as text, a dict or a "
+                "Trace"
+            )
 
     @property
     def takes_session(self) -> bool:

@@ -90,6 +90,7 @@ class Program:
         self._module = load_module(spec, folder)
         self._root, self._imported = _imported_by(self._value, self._module, folder)
         self.target = Target(_function_of(self._value, spec))
+        self.target.check(spec)
         if texts:
             self._change(texts)
 
@@ -356,8 +357,8 @@ def _function_of(value: Any, spec: str) -> Function:
     if not callable(value):
         known = ", ".join(sorted({f"{package}.{name}" for package, name in _ASKS}))
         raise InputError(
-            f"`{spec}` is {type(value).__name__}, neither a function nor a known agent ({known}): "
-            "name a function that takes a message and calls it"
+            f"`{spec}` has the type {type(value).__name__}: it is neither a function nor a known "
+            f"agent ({known}). Name a function that takes a message and calls it"
         )
     return value  # type: ignore[no-any-return]
 
