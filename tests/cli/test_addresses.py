@@ -158,7 +158,10 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
     assert f"no regression from file://{made}" in rules
     (tmp_path / "baton.yaml").write_text(gate.replace("/one", "/none"))
     missing = baton("score", made, "-d", "cases.yaml", "-c", "baton.yaml")
-    assert (missing.code, "no evaluation: the address of one has" in missing.err) == (2, True)
+    assert (missing.code, "not an evaluation: it has no evaluation.json" in missing.err) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,18 +169,18 @@ def test_a_gate_compares_with_a_baseline_at_an_address(baton: Baton, tmp_path: P
     [
         (
             ["report", "{missing}"],
-            "no evaluation: the address of one has an evaluation.json",
+            "not an evaluation: it has no evaluation.json",
         ),
         (["report", "nosuch://bucket/one"], "nosuch://bucket/one: cannot be read: Protocol not"),
-        (["compare", "{missing}", "{missing}"], "no evaluation"),
+        (["compare", "{missing}", "{missing}"], "not an evaluation"),
         (["show", "{missing}"], "recordings at an address are read only by `baton score`"),
         (["issues", "{missing}"], "recordings at an address are read only by `baton score`"),
-        (["eval", "--only-failed", "{missing}"], "no evaluation"),
+        (["eval", "--only-failed", "{missing}"], "not an evaluation"),
         (["eval", "--resume", "{missing}"], "is resumed in its local folder"),
         (["score", "x.jsonl", "--out", "nosuch://bucket"], "nosuch://bucket: cannot be read"),
         (["push", "one", "--out", "{missing}", "--server", "http://localhost"], "no --server"),
         (["push", "one", "--out", "elsewhere"], "has to be an address"),
-        (["push", "{missing}", "--out", "{missing}"], "no evaluation"),
+        (["push", "{missing}", "--out", "{missing}"], "not an evaluation"),
         (["push", "{missing}"], "recordings at an address are read only by `baton score`"),
     ],
 )
@@ -234,7 +237,7 @@ def test_a_failed_upload_loses_nothing_and_is_repeated_by_the_printed_command(
     assert "the evaluation was not uploaded: " in err
     assert f"it is in {local}: `{command}`" in err
     assert baton("report", made).code == 1
-    assert "no evaluation" in baton("report", f"{storage.address}/team/{made.name}").err
+    assert "not an evaluation" in baton("report", f"{storage.address}/team/{made.name}").err
     storage.read_only = None
     again = baton(*command.split()[1:])
     assert again.code == 0, again.err

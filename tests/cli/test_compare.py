@@ -279,7 +279,7 @@ def test_a_trend_has_a_line_a_model_and_marks_what_does_not_compare(
     assert [line.split("  ")[1] for line in lines] == ["m-1", "m-2"]
     assert lines[1].split("  ")[2] == "▅▇"
     assert outcome.out.count("≠ dataset") == 2
-    assert "they cannot be compared" in outcome.err
+    assert "≠ cannot be compared with the newest" in outcome.err
     rows = list(csv.DictReader(io.StringIO(baton("trend", "--csv", "--axis", "agent_chain").out)))
     assert [row["value"] for row in rows] == ["1.0", "0.75", rows[2]["value"]]
     points = json.loads(baton("trend", "--json", "--last", "1").out)["points"]
@@ -296,7 +296,7 @@ def test_a_trend_marks_evaluations_of_other_recordings(baton: Run, tmp_path: Pat
     marked = [line for line in outcome.out.splitlines() if "≠ recordings" in line]
     assert len(marked) == 1
     assert "-n0" in marked[0]
-    assert "≠ has other recordings than the newest: they cannot be compared" in outcome.err
+    assert "≠ cannot be compared with the newest: they differ in recordings" in outcome.err
 
 
 def test_a_trend_marks_traces_that_were_recorded_anew(baton: Run, tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_a_trend_marks_traces_that_were_recorded_anew(baton: Run, tmp_path: Path
     assert len(marked) == 1
     assert "-n0" in marked[0]
     assert "≠" not in outcome.out
-    assert "≈ has traces of the same names as the newest" in outcome.err
+    assert "≈ has traces with the names of the newest" in outcome.err
     points = json.loads(baton("trend", "--json").out)["points"]
     assert [point["recorded_anew"] for point in points] == [True, False, False]
     assert points[1]["recordings"] == points[2]["recordings"] != points[0]["recordings"]

@@ -100,7 +100,7 @@ def test_files_that_are_there_stay_unless_force_is_given(baton: Baton, tmp_path:
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
-        ([], "not a terminal: give --agent"),
+        ([], "give --agent: there is no terminal to ask on"),
         (["--agent", "sample"], "give --message"),
         (["--agent", "nowhere", "--message", "x", "--ci", "none"], "`nowhere` is not an agent"),
         ([*WITH_FLAGS, "--ci", "jenkins"], "choose from github, gitlab, none"),

@@ -62,6 +62,23 @@ MISTAKES = {
         "baton: `baton baseline` takes set or show, not `runs/nightly`",
     ),
     "a misspelt key of a config": (["eval", "typo.yaml"], "typo.yaml:1: evaluatrs: unknown key"),
+    "JSON lines of another tool, checked": (["check", "chats.jsonl"], "contains no trace. Baton"),
+    "JSON lines of another tool, scored": (["score", "chats.jsonl"], "contains no trace. Baton"),
+    "JSON lines of another tool as dataset": (
+        ["score", RUN, "-d", "chats.jsonl"],
+        "chats.jsonl: contains no cases: ",
+    ),
+    "a program to check": (["check", "app.py"], "app.py: is a program, which is not checked: name"),
+    "a dataset of a config that is not there, checked": (
+        ["check", "gone.yaml"],
+        "gone.yml: no such file or folder (`dataset` of gone.yaml:2)",
+    ),
+    "a broken program": (["eval", "broken.py:f", CASES], "'(' was never closed (broken.py:2)"),
+    "a function without a message": (
+        ["eval", "shop.py:none", CASES],
+        "`shop.py:none` cannot be called with a message: too many",
+    ),
+    "a function that yields": (["eval", "shop.py:bits", CASES], "uses `yield`: have it return"),
     "an unknown case": (["score", RUN, "-d", f"{CASES}:refnd"], "no case `refnd`; did you mean"),
     "a keyword that fits nothing": (
         ["score", RUN, "-d", CASES, "-k", "nothing"],
@@ -141,7 +158,7 @@ MISTAKES = {
     "an unknown hook": (["hook", "claud", "push"], "`baton hook` takes claude, not `claud`"),
     "a filter for recordings": (["score", RUN, "--filter", "x"], "`-k EXPR` selects recordings"),
     "a baseline as option": (["compare", "--baseline", "x"], "baton compare BASELINE EVALUATION"),
-    "a file as evaluation": (["report", RUN], "no evaluation: it is a file, not a folder"),
+    "a file as evaluation": (["report", RUN], "not an evaluation: it is a file"),
     "a file as store": (["serve", "--folder", "gate.yaml"], "gate.yaml: is a file: name a folder"),
     "an issue where there are none": (["issues", RUN, "--show", "x"], "`x`; there are no issues"),
     "a recording as labels": (
@@ -152,7 +169,10 @@ MISTAKES = {
         ["score", RUN, "-d", "https://example.com/cases.yaml"],
         "https://example.com/cases.yaml: is an address",
     ),
-    "no such evaluation": (["trend", "nowhere"], "nowhere: no evaluation: there is no such folder"),
+    "no such evaluation": (
+        ["trend", "nowhere"],
+        "nowhere: not an evaluation: there is no such folder",
+    ),
     "a config that is not there": (["watch", "nothing.yaml"], "nothing.yaml: no such file or"),
     "links in a circle": (["score", "circle"], "circle: no such file or folder"),
     "links in a circle as dataset": (["score", RUN, "-d", "circle"], "no such file or folder"),
@@ -204,6 +224,10 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     (tmp_path / "twice.json").write_text(
         '{"cases": [\n {"id": "a",\n "input": "x", "input": "y"}]}'
     )
+    (tmp_path / "chats.jsonl").write_text('{"messages": []}\n{"messages": []}\n')
+    (tmp_path / "gone.yaml").write_text("evaluators: [agent_chain]\ndataset: gone.yml\n")
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(m:\n")
+    (tmp_path / "shop.py").write_text("def none(): pass\nasync def bits(m):\n    yield m\n")
     (tmp_path / "app.py").write_text("agent = Agent(name='desk')\n")
     (tmp_path / "agents.yaml").write_text("agents:\n  x: {tools: Read}\n")
     desk = '{type: python, target: "shop:desk", instrument: yes}'

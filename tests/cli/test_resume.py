@@ -180,7 +180,7 @@ def test_what_a_folder_settles_cannot_be_given_beside_it(
 
 
 def test_folders_that_cannot_be_gone_on_with_say_why(baton: Run, folder: Path) -> None:
-    assert "no evaluation" in baton("eval", "--resume", "nowhere").err
+    assert "not an evaluation" in baton("eval", "--resume", "nowhere").err
     baton("eval")
     baton("score", made(folder))
     assert "does not say how it was made" in baton("eval", "--resume", made(folder)).err

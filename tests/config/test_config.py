@@ -148,7 +148,7 @@ def test_an_option_beside_its_evaluators_type_is_told_to_go_under_config(
     text = f"evaluators:\n  - type: {evaluator}\n    {option}: exact\n    colour: red\n"
     found = problems(tmp_path, text)
     assert found[0] == f"3: is an option of `{evaluator}`: put it under `config:`"
-    assert found[1].startswith("4: unknown key; known: config,")
+    assert found[1].startswith(f"4: unknown key; options of `{evaluator}` go under `config:`: ")
 
 
 def test_rules_of_a_gate_that_always_pass_are_refused_with_their_lines(tmp_path: Path) -> None:

@@ -351,3 +351,15 @@ def test_a_proven_fault_stays_one_issue_and_names_what_its_members_say() -> None
         collector.add([proven])
     (issue,) = collector.issues({})
     assert [group.members for group in issue.groups] == [40, 20]
+
+
+def test_an_issue_of_no_known_agent_has_no_question_mark_in_its_title() -> None:
+    wrong = build.trace("How much?", build.run("desk"), id="a")
+    wrong.turns[0].runs = []
+    wrong.turns[0].output = baton.model.Content(text="5 EUR")
+    expected = build.case("How much?", response_contains=["7 EUR"])
+    result = baton.score(wrong, [expected], evaluators=["response"]).results[0]
+    collector = Collector()
+    collector.see(wrong)
+    collector.add(failures_of(wrong, result.scores))
+    assert [issue.title for issue in collector.issues()] == ["Wrong answer"]

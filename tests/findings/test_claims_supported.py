@@ -277,3 +277,9 @@ def test_a_long_hostile_answer_is_read_in_time() -> None:
     ]
     for text in parts:
         assert verdict_on(desk(text[:19_900], LOOKED)).status in ("skipped", "failed")
+
+
+def test_a_supported_answer_names_its_claims_in_words() -> None:
+    score = verdict_on(desk("I've refunded order 88. The reference is RF-3301.", REFUNDED))
+    assert score.status == "passed"
+    assert score.reason == "the recorded calls support its claims: refunded, an id"

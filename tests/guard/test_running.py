@@ -310,3 +310,9 @@ def test_who_is_given_control_reads_the_request_and_one_behind_a_filter_may_not(
     assert guard.start("expert", by=desk, transfer=True).request == "Is R-77 clean?"
     with pytest.raises(RefusedError, match="can't tell: nothing reports the prompt here"):
         guard.start("expert", by=desk, transfer=True, shared=False)
+
+
+def test_an_agent_without_an_allowed_edge_is_told_that_it_may_ask_nobody() -> None:
+    with Guard(rules("{allowed_edges: {clerk: [lab]}}")).run(request="x"):
+        said = "`desk` may not hand work to `lab`, nor to any other agent: do it yourself"
+        assert said in desk("x")

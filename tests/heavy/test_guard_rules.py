@@ -89,7 +89,7 @@ ROWS = {
         "dispatch",
         LAB,
         ANSWER,
-        "`desk` may not hand work to `lab`, it may to `other`",
+        "`desk` may not hand work to `lab`, only to `other`",
     ),
     "allowed_tools": Row(
         "allowed_tools: [look_up], for: 'to:desk tool:charge'",

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import baton
@@ -357,3 +358,15 @@ def test_half_a_surrogate_pair_in_one_case_leaves_the_others_as_they_are(tmp_pat
     cases = [{"eval_id": id_, "conversation": [turn]} for id_ in ("a\ud800", "b")]
     path = stored(tmp_path, "cases.json", json.dumps({"eval_set_id": "s", "eval_cases": cases}))
     assert [trace.case for trace in baton.load_traces(path)] == ["a\N{REPLACEMENT CHARACTER}", "b"]
+
+
+def test_json_lines_that_begin_with_a_line_of_another_kind_are_read_from_the_first_trace(
+    tmp_path: Path,
+) -> None:
+    trace = next(iter(baton.iter_traces(DESK / "refund.session.json")))
+    record = msgspec.json.encode(trace).decode()
+    path = stored(tmp_path, "runs.jsonl", f'{{"made": "today"}}\n{record}\n')
+    problems: list[InputError] = []
+    assert len(list(baton.iter_traces(path, on_problem=problems.append))) == 1
+    (problem,) = problems[0].problems
+    assert (problem.line, problem.message) == (1, "this line contains no trace")

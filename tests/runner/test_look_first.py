@@ -30,7 +30,7 @@ def evaluation(good: int, bad: int) -> package.Evaluation:
 
 LOOK = (
     "2 of 5 cases passed; look first at `dispatch_scope`, which failed 3 times, all of them at "
-    "`lab`, all in dispatches `desk` → `lab`. If these agents are right, this"
+    "`lab`, all in dispatches `desk` → `lab`. If the agents did the right thing, change"
 )
 
 

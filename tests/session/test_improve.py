@@ -243,7 +243,7 @@ def test_what_is_unknown_of_the_cost_of_plays_is_named() -> None:
         (("--component", "agent:dsk"), "no component `agent:dsk`; did you mean `agent:desk`"),
         (("--issues", "none.jsonl"), "none.jsonl"),
         (("--labels", "none.jsonl"), "none.jsonl"),
-        (("--limit", "4"), "are too few to prove a gain"),
+        (("--limit", "4"), "too few cases to prove a gain"),
     ],
 )
 def test_wrong_options_stop_the_run(

@@ -105,7 +105,7 @@ def test_two_evaluations_of_one_second_get_folders_of_their_own(tmp_path: Path) 
 
 
 def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no evaluation"):
+    with pytest.raises(InputError, match="not an evaluation"):
         read_evaluation(tmp_path)
     (tmp_path / "evaluation.json").write_text("{")
     with pytest.raises(InputError, match=r"evaluation\.json"):

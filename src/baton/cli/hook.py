@@ -135,7 +135,7 @@ def _guard(policy: Path, store: Path | str, project: str | None, functions: str 
 
 def _agreed(file: Path) -> bool:
     if not sys.stdin.isatty():
-        raise InputError("not a terminal: give --yes")
+        raise InputError("give --yes: there is no terminal to ask on")
     sys.stderr.write(f"Change {file}? [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -74,7 +74,7 @@ def _answer_to(question: _Question, given: str | None) -> str:
             raise InputError(f"{question.flag} is empty")
         return given
     if not sys.stdin.isatty():
-        raise InputError(f"not a terminal: give {question.flag}")
+        raise InputError(f"give {question.flag}: there is no terminal to ask on")
     sys.stderr.write(f"{question.text} [{question.default}]: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() or question.default

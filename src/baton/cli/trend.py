@@ -59,10 +59,10 @@ def trend_command(
         else:
             _print(points, axis)
     if any(not point.same for point in points) and not (json or csv):
-        what = sorted({name for point in points for name in point.differs})
-        note(f"≠ has other {', '.join(what)} than the newest: they cannot be compared")
+        what = ", ".join(sorted({name for point in points for name in point.differs}))
+        note(f"≠ cannot be compared with the newest: they differ in {what}")
     if any(point.recorded_anew for point in points) and not (json or csv):
-        note("≈ has traces of the same names as the newest, with other contents: recorded anew")
+        note("≈ has traces with the names of the newest's, but other contents: recorded again")
     return 0
 
 

@@ -432,9 +432,14 @@ def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:
         return problem
     spec = config["evaluators"][int(match[1])]
     name = spec.get("type")
-    if not isinstance(name, str) or snake(match[2]) not in _options_of(name):
+    options = _options_of(name) if isinstance(name, str) else set[str]()
+    if snake(match[2]) in options:
+        message = f"is an option of `{name}`: put it under `config:`"
+    elif options and "did you mean" not in problem.message:
+        known = ", ".join(sorted(options))
+        message = f"unknown key; options of `{name}` go under `config:`: {known}"
+    else:
         return problem
-    message = f"is an option of `{name}`: put it under `config:`"
     return msgspec.structs.replace(problem, message=message)
 
 

@@ -275,7 +275,35 @@ def read_file(path: Path, about: About) -> FileCases | None:
     lines = _json_lines_dialect(path, data)
     if lines is not None:
         return _checked(file, lines, about, *line_documents(file, data))
-    return read_data(file, read_bytes(path) if data is None else data, about)
+    data = read_bytes(path) if data is None else data
+    if is_json_lines(data):
+        return _no_cases_in_lines(file, data)
+    return read_data(file, data, about)
+
+
+def is_json_lines(data: bytes) -> bool:
+    """Return whether a text has several lines, of which the first is a whole JSON object."""
+    first = first_of_lines_in(data)
+    if first is None or is_too_deep(first):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(first), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _no_cases_in_lines(file: str, data: bytes) -> None:
+    """Return ``None`` for JSON lines without a case.
+
+    Raises:
+        InputError: a line is not JSON, or is a case although the first line is none.
+    """
+    count, document = line_documents(file, data)
+    for index in range(count):
+        value = document(index).value()
+        if isinstance(value, dict) and dialect_of_case(value) is not None:
+            first = document(0)
+            raise InputError(first.problem("this line contains no case", first.first_line))
 
 
 _LEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t\r\n]|//[^\n]*+|\#[^\n]*+|/\*.*?\*/)*+", re.DOTALL)

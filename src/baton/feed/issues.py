@@ -637,7 +637,8 @@ def title_of(subtype: Subtype, signature: Signature, says: str | None = None) ->
     of = subtype.title
     if subtype.name == "other":
         of = f"`{signature.fault}` failed"
-    title = f"{of}: {signature.edge}{about}"
+    edge = "" if {signature.sender, signature.receiver} == {UNTOLD} else f": {signature.edge}"
+    title = f"{of}{edge}{about}"
     return title if says is None else f"{title}: {mask(says)[:_SAID]}"
 
 

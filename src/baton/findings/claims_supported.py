@@ -210,8 +210,9 @@ def _answered(run: AgentRun, verdicts: list[ClaimVerdict]) -> Answer:
     if not sure:
         return NotRecorded(says=f"can't tell whether its claim is true: {verdicts[0].why}")
     if not faults:
-        names = ", ".join(dict.fromkeys(each.claim.what for each in sure))
-        return Clear(says=f"calls support what it says: {names}", details={"claims": rows})
+        names = dict.fromkeys(_NAMED.get(each.claim.what, each.claim.what) for each in sure)
+        says = f"the recorded calls support its claims: {', '.join(names)}"
+        return Clear(says=says, details={"claims": rows})
     share = 1 - len(faults) / len(sure)
     return [
         Finding(
@@ -223,6 +224,10 @@ def _answered(run: AgentRun, verdicts: list[ClaimVerdict]) -> Answer:
         )
         for each in faults
     ]
+
+
+_NAMED = {"id": "an id", "quote": "a quotation"}
+"""What claims are called that have no verb, unlike ``refunded`` and ``tests pass``."""
 
 
 def _short(sentence: str) -> str:

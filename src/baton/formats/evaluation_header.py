@@ -158,13 +158,13 @@ def read_header(folder: Path) -> Header:
     """
     file = folder / HEADER
     if not folder.is_dir():
-        why = "it is a file, not a folder" if folder.exists() else "there is no such folder"
-        raise InputError(Problem(file=str(folder), message=f"no evaluation: {why}"))
+        why = "it is a file" if folder.exists() else "there is no such folder"
+        raise InputError(Problem(file=str(folder), message=f"not an evaluation: {why}"))
     try:
         with open_regular(file) as stream:
             header = _DECODER.decode(stream.read())
     except (FileNotFoundError, NotADirectoryError):
-        message = f"no evaluation: a folder with one has an {HEADER}"
+        message = f"not an evaluation: it has no {HEADER}"
         raise InputError(Problem(file=str(folder), message=message)) from None
     except msgspec.ValidationError as error:
         raise InputError(Problem(file=str(file), message=str(error))) from None

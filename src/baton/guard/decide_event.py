@@ -354,10 +354,13 @@ def _edges(rule: Rule, _: Seen, event: Event) -> str | None:
     ]
     if any(_is_like(event.to, each) for each in allowed):
         return None
-    listed = ", ".join(map(_called, allowed[:10])) or "nobody"
+    sender, receiver = _called(event.sender), _called(event.to)
+    if not allowed:
+        return f"{sender} may not hand work to {receiver}, nor to any other agent: do it yourself"
+    others = ", ".join(map(_called, allowed[:10]))
     return (
-        f"{_called(event.sender)} may not hand work to {_called(event.to)}, it may to {listed}: "
-        "choose one of these, or do it yourself"
+        f"{sender} may not hand work to {receiver}, only to {others}: choose one of these, or do "
+        "it yourself"
     )
 
 

@@ -209,9 +209,8 @@ def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = 
     sizes = Counter(group_of.values())
     if len(sizes) < LEAST_GROUPS:
         raise InputError(
-            f"{counted(len(units), 'case')} in {counted(len(sizes), 'group')} are too few to prove "
-            f"a gain: at least {LEAST_GROUPS} are needed that are not of one conversation and not "
-            "nearly the same"
+            f"too few cases to prove a gain: {len(sizes)} of {len(units)} count (near-duplicates "
+            f"and cases of one conversation count as one), and {LEAST_GROUPS} are needed"
         )
     parts = _parts(ordered, group_of, seed, shares)
     held_out = {group_of[id_] for id_ in parts[2]}

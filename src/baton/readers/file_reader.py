@@ -202,9 +202,13 @@ class FileReader:
 
             yield from read_files([self._input], self._catalog)
             return
-        first = self._json_lines()
+        keys = self._first_keys()
+        first = kind_of(keys) if keys is not None else None
         if first is not None:
             yield from self._read_lines(first)
+            return
+        if keys is not None:
+            yield from self._read_unknown_lines()
             return
         data = self._input.content()
         start = data.lstrip(_BLANK)[:1]
@@ -289,13 +293,31 @@ class FileReader:
 
     def _json_lines(self) -> Kind | None:
         """Return the kind of lines in a JSON-lines file; ``None`` if it is not such a file."""
+        keys = self._first_keys()
+        return None if keys is None else kind_of(keys)
+
+    def _first_keys(self) -> list[str] | None:
+        """Return the keys of the first object of a JSON-lines file; ``None`` for other files."""
         first = self._input.first_of_lines()
         if first is None or not first.startswith(b"{"):
             return None
-        try:
-            return kind_of(msgspec.json.decode(first, type=dict[str, msgspec.Raw]))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
+        return _object_keys(first)
+
+    def _read_unknown_lines(self) -> Iterator[Trace]:
+        """Read JSON lines the first of which contains no trace; usually none does.
+
+        Raises:
+            InputError: a line is not JSON, or only some lines contain a trace.
+        """
+        for number, line in enumerate(self._input.lines(), 1):
+            if line.isspace():
+                continue
+            keys = _object_keys(line)
+            if keys is None:
+                Document(self._file, line.rstrip(b"\r\n"), "json", number).value()
+            elif kind_of(keys) is not None:
+                yield from self._read_each_line(self._input.lines())
+                return
 
     def _claude(self, kind: Kind) -> Iterator[Trace]:
         """Read a session of Claude with the files around it, or the messages of a stream.
@@ -464,7 +486,7 @@ def _kind(document: Document) -> Kind:
     return kind
 
 
-def _object_keys(raw: msgspec.Raw) -> list[str] | None:
+def _object_keys(raw: msgspec.Raw | bytes) -> list[str] | None:
     try:
         return list(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

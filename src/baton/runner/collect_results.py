@@ -185,8 +185,8 @@ class Tally:
             those = "all" if share == count else share
             where += f", {those} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
         advice = (
-            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If these "
-            "agents are right, this evaluator, or what the cases expect, does not fit them"
+            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If the "
+            "agents did the right thing, change what the cases expect, or the evaluator"
         )
         return [advice]
 

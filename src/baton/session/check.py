@@ -16,7 +16,7 @@ from baton.config.choose_evaluators import plan_for
 from baton.config.dialects.adk import FILE_NAME, read_criteria, scorable_criteria
 from baton.config.dialects.strands import read_experiment
 from baton.datasets import load_dataset
-from baton.datasets.files import LazyCases, dataset_files
+from baton.datasets.files import LazyCases, dataset_files, is_json_lines
 from baton.evaluators.judging.rubric_files import load_rubric
 from baton.formats.document import Document, read_bytes
 from baton.formats.evaluation_folder import BODIES, is_evaluation
@@ -37,7 +37,7 @@ from baton.store import read_evaluation
 
 from .agent_under_test import configured
 from .file_kinds import Kind, is_kind, kind_of_file, misspelt_key
-from .prepare import Note, PathLike, each_once, log_note
+from .prepare import Note, PathLike, each_once, load_cases, log_note
 from .recordings import local_sources
 
 Seen = Mapping[Kind, Sequence[Path]]
@@ -136,6 +136,9 @@ def _check_folder(
 
 def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
     """Check a file, and return its type in a few words."""
+    if file.suffix == ".py":
+        message = "is a program, which is not checked: name its cases, config or recordings"
+        raise InputError(Problem(file=str(file), message=message))
     kind = kind_of_file(file)
     seen.setdefault(kind, []).append(file)
     match kind:
@@ -168,7 +171,10 @@ def _is_policy(file: Path) -> bool:
 
     Rules of a server, and those of a scripted LLM, have other keys.
     """
-    value = Document(str(file), read_bytes(file), "yaml").value()
+    data = read_bytes(file)
+    if is_json_lines(data):
+        return False
+    value = Document(str(file), data, "yaml").value()
     rules = value.get("rules") if isinstance(value, dict) else None
     listed = rules if isinstance(rules, list) else []
     return any(isinstance(rule, dict) and not rule.keys().isdisjoint(CHECKS) for rule in listed)
@@ -193,7 +199,7 @@ def _check_config(file: Path, note: Note) -> str:
     if config.agents:
         load_catalog(config.agents)
     if config.dataset:
-        check_overrides(config.plan, load_dataset(config.dataset), also_unasked=True)
+        check_overrides(config.plan, load_cases(config.dataset, config), also_unasked=True)
     for index, options in enumerate(config.providers):
         # Building these would import, and so run, the user's own code.
         if options.type != "python" and options.hooks is None:

@@ -16,10 +16,11 @@ from baton.config.judge import JudgeFlags, judge_config, ready
 from baton.config.provenance import provenance_of, refuse_others
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
+from baton.formats.document import Document
 from baton.formats.evaluation_header import VERSION, Header
 from baton.gate.thresholds import read_gate
 from baton.judges.judge_settings import settings_of
-from baton.model import Case, ChangedText, Dataset, InputError, Judge, Problem, suggestion
+from baton.model import Case, ChangedText, Dataset, InputError, Judge, suggestion
 from baton.model.option_names import option
 from baton.model.prices import ModelPrice
 from baton.model.redact import OFF, ON, Redaction, RedactLike, redaction_of
@@ -235,13 +236,10 @@ def load_cases(paths: list[str], config: Config | None, catalog: Catalog | None 
             raise InputError(mistaken) from None
         if config is None or paths != config.dataset:
             raise
+        line = Document(config.file, config.data, "yaml").line(("dataset",))
+        place = config.file if line is None else f"{config.file}:{line}"
         raise InputError(
-            Problem(
-                file=problem.file,
-                line=problem.line,
-                path=problem.path,
-                message=f"{problem.message} (`dataset` of {config.file})",
-            )
+            msgspec.structs.replace(problem, message=f"{problem.message} (`dataset` of {place})")
             for problem in error.problems
         ) from None
 

@@ -76,8 +76,8 @@ def _is_elsewhere(path: str) -> bool:
 def _copy(address: str) -> str:
     if any(mark in address for mark in "*?[") or not holds_evaluation(address):
         message = (
-            "no evaluation: recordings at an address are read only by `baton score`; copy them to "
-            f"a folder{of_server(address)}"
+            "not an evaluation: recordings at an address are read only by `baton score`; copy them "
+            f"to a folder{of_server(address)}"
         )
         raise InputError(Problem(file=shown_address(address), message=message))
     return str(evaluation_at(address))

@@ -123,7 +123,7 @@ def _fetch(address: str) -> Path:
             with system.open(_within(root, HEADER), "rb") as stream:
                 left = copy_bounded(stream, text, f"{shown_address(address)}/{HEADER}", left)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            message = f"no evaluation: the address of one has an {HEADER}"
+            message = f"not an evaluation: it has no {HEADER}"
             raise InputError(Problem(file=shown_address(address), message=message)) from None
     header = text.getvalue()
     kept = _COPIES.by_address.get(address)

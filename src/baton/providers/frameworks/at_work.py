@@ -233,6 +233,7 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
             attributes.add(each.argval)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            for all_names, names in zip((globals_, attributes), _names(inner), strict=True):
-                all_names |= names
+            inner_globals, inner_attributes = _names(inner)
+            globals_ |= inner_globals
+            attributes |= inner_attributes
     return globals_, attributes

@@ -72,7 +72,7 @@ def init(
     texts = files_of(answers)
     there = [Path(name) for name in [*texts, answers.cases] if Path(name).exists()]
     if there and not force:
-        how = f"already exists; {option('force', True)} writes over it"
+        how = f"already exists; {option('force', True)} overwrites it"
         raise InputError(Problem(file=str(path), message=how) for path in there)
     if answers.sample is not None:
         _write(answers.sample, texts[answers.sample])
