@@ -88,6 +88,30 @@ def test_what_was_an_error_is_played_again_and_the_rest_stays(baton: Run, folder
     assert len(header(made(folder))["timings"]["resumed"]) == 1
 
 
+def test_what_was_not_read_earlier_is_in_the_report_of_a_resumed_evaluation(
+    baton: Run, folder: Path
+) -> None:
+    (folder / "agent.py").write_text("""
+import pathlib
+from baton.model import Dropped
+from baton.testing.build import run, trace
+
+def reply(case):
+    if pathlib.Path(f"{case.id}.broken").exists():
+        raise RuntimeError("no model")
+    made = trace("hi", run("desk", output="done"), id=case.id)
+    made.dropped = [Dropped(what="a truncated event", count=2)]
+    return made
+""")
+    (folder / "c1.broken").touch()
+    first = baton("eval")
+    assert "not read, so not scored: a truncated event (6 times)" in first.out
+    (folder / "c1.broken").unlink()
+    resumed = baton("eval", "--resume", made(folder))
+    assert resumed.code == 0
+    assert "not read, so not scored: a truncated event (8 times)" in resumed.out
+
+
 def test_a_complete_folder_gives_its_verdict_and_asks_nobody(baton: Run, folder: Path) -> None:
     (folder / "c2.wrong").touch()
     assert baton("eval").code == 1

@@ -28,6 +28,7 @@ import msgspec
 from baton.model import (
     AgentScores,
     AgentValue,
+    Dropped,
     Efficiency,
     FailedAt,
     Hop,
@@ -101,6 +102,7 @@ class IndexRow(msgspec.Struct, kw_only=True, omit_defaults=True):
     tags: list[str] = msgspec.field(default_factory=list)
     failed_at: list[FailedAt] = msgspec.field(default_factory=list)
     content: str | None = None
+    dropped: list[Dropped] = msgspec.field(default_factory=list)
 
     @property
     def end(self) -> int:

@@ -258,6 +258,8 @@ class Dropped(Record, kw_only=True):
     example: str | None = None
 
 
+UNKNOWN_KEY = "key "
+"""How a key is named that the reader of a format does not know. No verdict depends on one."""
 REPEATED = "returned by the program, but already in its spans"
 """What is dropped because the trace has it from a better source: nothing of it is lost."""
 

@@ -11,6 +11,7 @@ from baton.gate.thresholds import NOTHING, Decision
 from baton.model import (
     REPEATED,
     STATUSES,
+    UNKNOWN_KEY,
     AgentCard,
     AgentCounts,
     AgentsSeen,
@@ -97,6 +98,7 @@ class Tally:
         if row.efficiency is not None:
             self.agents.add_models(row.efficiency.models)
         self._fail(row.failed_at)
+        self.lose(row.dropped)
         if row.content is not None:
             self.contents.append(row.content)
         for score in row.scores:
@@ -104,32 +106,41 @@ class Tally:
         for name, reason in reasons.items():
             self._why.setdefault(name, reason)
 
-    def lose(self, dropped: Iterable[Dropped]) -> None:
+    def lose(self, dropped: Iterable[Dropped], by: int = 1) -> None:
         """Count what the reader of a trace could not place."""
         for each in dropped:
             if each.what == REPEATED:
                 continue
             # A recording may have any number of unknown keys; reports name five kinds.
             is_counted = each.what in self._dropped or len(self._dropped) < _MOST_COUNTED
-            what = each.what if is_counted else "content of other kinds"
+            is_key = each.what.startswith(UNKNOWN_KEY)
+            what = each.what if is_counted else _OTHER_KEYS if is_key else _OTHERS
             known = self._dropped.setdefault(what, Dropped(what=what, count=0))
-            known.count += each.count
+            known.count += each.count * by
             known.example = known.example or each.example
 
     def lost(self) -> list[str]:
         """Say what was not read, as verdicts know nothing of it: a file that is truncated."""
+        every = [each for each in self._dropped.values() if each.count > 0]
+        keys = [each for each in every if each.what.startswith(UNKNOWN_KEY)]
+        content = [each for each in every if not each.what.startswith(UNKNOWN_KEY)]
         notices = []
-        for each in list(self._dropped.values())[:_KINDS]:
+        for each in content[:_KINDS]:
             such_as = f", such as {each.example[:_PLACE]}" if each.example else ""
             count = f"{counted(each.count, 'time')}{such_as}"
             notices.append(f"not read, so not scored: {each.what} ({count})")
-        more = len(self._dropped) - len(notices)
-        if more:
-            many = (
-                "over " if len(self._dropped) > _MOST_COUNTED else ""
-            )  # the last one holds the rest
-            kinds = counted(more, "more kind")
-            notices.append(f"not read, so not scored: content of {many}{kinds}")
+        if left := len(content[_KINDS:]):
+            more = f"{_over(content)}{counted(left, 'more kind')}"
+            notices.append(f"not read, so not scored: content of {more}")
+        if keys:
+            # A new version of a framework adds some: that is no reason to distrust a verdict.
+            names = ", ".join(each.what.removeprefix(UNKNOWN_KEY) for each in keys[:_KINDS])
+            left = len(keys[_KINDS:])
+            also = f" and {_over(keys)}{left} more" if left else ""
+            said = "an unknown key was ignored, and changes"
+            if len(keys) > 1:
+                said = "unknown keys were ignored, and change"
+            notices.append(f"{said} no verdict: {names}{also}")
         return notices
 
     def lacks_reason(self, row: IndexRow) -> bool:
@@ -147,6 +158,7 @@ class Tally:
         self.efficiency.add(earlier.efficiency, -1)
         self.by_agent.take_back(earlier.by_agent, earlier.case_id, earlier.repeat)
         self._fail(earlier.failed_at, -1)
+        self.lose(earlier.dropped, -1)
         if earlier.content is not None:
             self.contents.remove(earlier.content)
         for score in earlier.scores:
@@ -229,6 +241,13 @@ class Tally:
         return "failed" if failed or decision.missed else "passed"
 
 
+def _over(kinds: Sequence[Dropped]) -> str:
+    """Return "over " if the last kind stands for any number of others."""
+    return "over " if kinds[-1].what in (_OTHERS, _OTHER_KEYS) else ""
+
+
+_OTHERS = "content of other kinds"
+_OTHER_KEYS = f"{UNKNOWN_KEY}of another name"
 _LOW = 0.7
 """The pass rate from which no hint is needed."""
 _MOST_COUNTED = 1000
@@ -318,11 +337,10 @@ class FolderResults:
         """Write and count a result from another process; its case has no earlier one."""
         self._tally.add_row(self._writer.write_encoded(result), reasons)
 
-    def see(self, agents: Iterable[Mapping[str, AgentCard]], dropped: Iterable[Dropped]) -> None:
-        """Add the agents of traces that another process read, and what it could not read."""
+    def see(self, agents: Iterable[Mapping[str, AgentCard]]) -> None:
+        """Add the agents of traces that another process read."""
         for each in agents:
             self._tally.agents.add(each)
-        self._tally.lose(dropped)
 
     def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
         """Add notes for the report; with ``stopped``, cases that were not run are no problem."""

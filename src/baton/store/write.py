@@ -86,6 +86,7 @@ def row_of(result: CaseResult) -> IndexRow:
         tags=result.tags,
         failed_at=result.failed_at(),
         content=result.content,
+        dropped=result.trace.dropped if result.trace is not None else [],
     )
 
 

@@ -12,7 +12,7 @@ from baton.formats.adk import Event, SessionInput, UsageMetadata, attachments
 from baton.formats.adk import Part as WirePart
 from baton.formats.document import Document
 from baton.formats.key_case import ExtraKey
-from baton.model import Content, Dropped, InputError, Usage
+from baton.model import UNKNOWN_KEY, Content, Dropped, InputError, Usage
 from baton.model.trace import SESSION
 
 _OTHER_FIELDS = (b"", b"event", b"id", b"retry")  # a comment has an empty name
@@ -107,7 +107,7 @@ def dropped_keys(extra_keys: list[ExtraKey]) -> list[Dropped]:
     dropped: dict[str, Dropped] = {}
     for extra_key in extra_keys:
         name = ".".join(str(step) for step in extra_key.path if isinstance(step, str))
-        entry = dropped.setdefault(name, Dropped(what=f"key `{name}`", count=0))
+        entry = dropped.setdefault(name, Dropped(what=f"{UNKNOWN_KEY}`{name}`", count=0))
         entry.count += 1
         entry.example = entry.example or msgspec.json.encode(extra_key.value)[:80].decode(
             "utf-8", "replace"

@@ -232,7 +232,7 @@ def score_on(
                 writer = EvaluationWriter(root, name, header=header, repeats=repeats)
                 results = entered.enter_context(FolderResults(plan, writer, input_problems))
             if results is not None:
-                results.see(outcome.agents, outcome.dropped)
+                results.see(outcome.agents)
                 reasons = outcome.reasons
                 for scored in outcome.scored:
                     row = scored.result.row

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import msgspec
 
-from baton.model import AgentCard, CaseResult, Dropped, Problem, RunOptions
+from baton.model import AgentCard, CaseResult, Problem, RunOptions
 from baton.model.redact import ON, Redaction
 from baton.readers.shards import Shard
 from baton.store import Encoded
@@ -84,8 +84,8 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The outcome of a job: the ``results`` of a played case, or the scored traces of a shard.
 
     ``scored`` is in the order of the traces, and ``left_out`` counts unselected ones. ``agents``
-    has their definitions without duplicates, ``dropped`` what readers could not place, and
-    ``reasons`` why evaluators scored nothing, the first of each. ``problems`` are those of files,
+    has their definitions without duplicates, and ``reasons`` why evaluators scored nothing, the
+    first of each. ``problems`` are those of files,
     with lines counted from the start of the shard, which has ``lines`` lines. If Baton itself
     failed on a shard, it is ``broken``. A ``fault`` is the worker's: it can do no job.
     """
@@ -93,7 +93,6 @@ class Outcome(msgspec.Struct, kw_only=True, omit_defaults=True):
     results: list[CaseResult] = msgspec.field(default_factory=list)
     scored: list[ScoredTrace] = msgspec.field(default_factory=list)
     agents: list[dict[str, AgentCard]] = msgspec.field(default_factory=list)
-    dropped: list[Dropped] = msgspec.field(default_factory=list)
     reasons: dict[str, str] = msgspec.field(default_factory=dict)
     problems: list[Problem] = msgspec.field(default_factory=list)
     notes: list[str] = msgspec.field(default_factory=list)

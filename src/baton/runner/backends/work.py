@@ -206,7 +206,6 @@ class _Encoding:
         assert trace is not None  # noqa: S101 - a recorded trace is what was scored
         if trace.agents and trace.agents not in outcome.agents:
             outcome.agents.append(trace.agents)
-        outcome.dropped += trace.dropped
         for score in result.scores:
             if score.value is None:
                 outcome.reasons.setdefault(score.evaluator, score.reason)
