@@ -277,7 +277,8 @@ def read_file(path: Path, about: About) -> FileCases | None:
         return _checked(file, lines, about, *line_documents(file, data))
     data = read_bytes(path) if data is None else data
     if is_json_lines(data):
-        return _no_cases_in_lines(file, data)
+        _refuse_later_cases(file, data)
+        return None
     return read_data(file, data, about)
 
 
@@ -292,12 +293,8 @@ def is_json_lines(data: bytes) -> bool:
         return False
 
 
-def _no_cases_in_lines(file: str, data: bytes) -> None:
-    """Return ``None`` for JSON lines without a case.
-
-    Raises:
-        InputError: a line is not JSON, or is a case although the first line is none.
-    """
+def _refuse_later_cases(file: str, data: bytes) -> None:
+    """Raise InputError if a line is not JSON, or is a case although the first line is none."""
     count, document = line_documents(file, data)
     for index in range(count):
         value = document(index).value()
