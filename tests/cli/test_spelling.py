@@ -53,6 +53,13 @@ def test_quiet_leaves_the_verdict(baton: Run, folder: Path) -> None:
     assert baton("score", "refund.sse", "cases.yaml", "-q").err == ""
 
 
+def test_quiet_says_why_an_evaluation_is_an_error(baton: Run, folder: Path) -> None:
+    outcome = baton("score", "refund.sse", "-e", "structured_output", "-q")
+    assert outcome.code == 3
+    (line,) = outcome.out.splitlines()
+    assert "  `structured_output` scored nothing: 1 skipped" in line
+
+
 def test_verbose_prints_what_passed_as_well(baton: Run, folder: Path) -> None:
     line = ["eval", "shop.py:fine", "cases.yaml"]
     assert "✓ a" not in baton(*line).out
@@ -88,7 +95,7 @@ def test_debug_shows_where_an_evaluator_or_an_import_raised(baton: Run, folder: 
     imported = baton("eval", "worse.py:reply", "cases.yaml", "--debug")
     assert imported.code == 2
     assert "in load" in imported.err
-    assert imported.err.endswith("raised ValueError: no key\n")
+    assert imported.err.endswith("raised ValueError: no key (worse.py:2)\n")
 
 
 def test_a_report_goes_into_a_file_whose_suffix_tells_the_format(baton: Run, folder: Path) -> None:

@@ -429,7 +429,7 @@ def test_a_sub_agent_that_a_skill_starts_counts_and_reads_what_a_rule_says(
     assert said is not None
     told = said["hookSpecificOutput"]
     assert told["hookEventName"] == "SubagentStart"
-    assert "this request has made 1 dispatches" in told["additionalContext"]
+    assert "this request has made 1 dispatch" in told["additionalContext"]
     assert "has made 2 dispatches" in json.dumps(answer(policy, store, starts(1)))
     shown = baton("show", tmp_path / "config").out
     assert "guard: warned of the program to lab by max_dispatches" in shown
@@ -468,7 +468,7 @@ def test_a_message_that_sets_a_sub_agent_to_work_again_is_a_dispatch(tmp_path: P
     for number in (1, 2):
         assert sends(number) is None
         assert sends(number, on="PostToolUse", tool_response=response) is None
-        assert "are not answered yet" in json.dumps(sends(9))  # it is running again
+        assert "waits for 1 answer" in json.dumps(sends(9))  # it is running again
         stopped = {"agent_id": "a1", "agent_type": "lab", "last_assistant_message": "Done."}
         assert answer(policy, store, event("SubagentStop", **stopped)) is None
     assert "has made 2 dispatches" in json.dumps(sends(3))

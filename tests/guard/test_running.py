@@ -124,7 +124,7 @@ def test_any_program_can_ask() -> None:
                 guard.tool("shell")
             assert guard.output({"safe": True}) == {"safe": True}
         with (
-            pytest.raises(RefusedError, match="handed on work 1 times"),
+            pytest.raises(RefusedError, match="made 1 dispatch"),
             guard.dispatch("lab", "x"),
         ):
             pytest.fail("the block of a refused dispatch ran")

@@ -47,17 +47,17 @@ ROWS = {
         "max_depth: 1", "dispatch", LAB, "All is well.", "`deep` would work at depth 2", DEEP
     ),
     "max_dispatches": Row(
-        "max_dispatches: 1", "dispatch", LAB + LAB, BOTH, "this request has made 1 dispatches"
+        "max_dispatches: 1", "dispatch", LAB + LAB, BOTH, "this request has made 1 dispatch"
     ),
     "max_per_parent": Row(
-        "max_per_parent: 1", "dispatch", LAB + LAB, BOTH, "`desk` has handed on work 1 times"
+        "max_per_parent: 1", "dispatch", LAB + LAB, BOTH, "`desk` has made 1 dispatch"
     ),
     "max_fan_out": Row(
         "max_fan_out: 1",
         "dispatch",
         LAB + LAB,
         BOTH,
-        "1 dispatches of `desk` are not answered yet",
+        "`desk` waits for 1 answer",
         together=True,
     ),
     "max_tokens": Row(
@@ -82,7 +82,7 @@ ROWS = {
         "this request has taken 10",  # 100.2 seconds
     ),
     "max_same_task": Row(
-        "max_same_task: 1", "dispatch", LAB + LAB, BOTH, "`lab` was given this task 1 times"
+        "max_same_task: 1", "dispatch", LAB + LAB, BOTH, "`lab` was given this task 1 time"
     ),
     "allowed_edges": Row(
         "allowed_edges: {desk: [other]}",

@@ -78,7 +78,7 @@ def test_a_dispatch_is_refused_and_the_model_reads_why(program: Any, rule: str, 
 
 def test_the_second_dispatch_is_refused_and_the_first_has_its_answer(program: Any) -> None:
     said = heard(program, Guard(rules("{max_dispatches: 1}")), LAB + LAB)
-    assert said.startswith(f"{ANSWER} | this request has made 1 dispatches")
+    assert said.startswith(f"{ANSWER} | this request has made 1 dispatch")
 
 
 def test_a_refused_tool_does_not_run(program: Any) -> None:

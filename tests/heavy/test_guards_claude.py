@@ -56,7 +56,7 @@ RULES = {
     "max_per_parent": Rule(
         "max_per_parent: 1, for: 'to:a-parent'",
         [asks("a-parent")],
-        "`main` has handed on work",
+        "`main` has made",
     ),
     "max_tokens": Rule(
         "max_tokens: 1, for: 'to:a-tokens'", [asks("a-tokens")], "tokens, and 1 is the limit"
@@ -70,7 +70,7 @@ RULES = {
     "max_same_task": Rule(
         "max_same_task: 1, for: 'to:a-same'",
         [asks("a-same"), asks("a-same")],
-        "`a-same` was given this task 1 times",
+        "`a-same` was given this task 1 time",
     ),
     "allowed_edges": Rule(
         "allowed_edges: {main: [other]}, for: 'to:a-edge'",
@@ -394,7 +394,7 @@ def test_agents_in_the_background_are_at_work_at_once(
     )
     play(surroundings, tmp_path, guard)
     refuses = action == "block" or agrees is False
-    assert ("1 dispatches of `main` are not answered yet" in script.heard[1]) is refuses
+    assert ("`main` waits for 1 answer" in script.heard[1]) is refuses
     (note,) = recorded(tmp_path)
     assert (note["rule"], note["action"]) == ("max_fan_out", action)
     assert note["allowed"] is not refuses
@@ -406,7 +406,7 @@ def test_agents_in_the_background_are_at_work_at_once_for_the_hook_of_claude_cod
     name, arguments = asks("a-fan", "FAN: test it.")
     script.calls = [(name, {**arguments, "run_in_background": True})] * 2
     run_claude(surroundings, tmp_path, "rules: [{max_fan_out: 1}]")
-    assert "1 dispatches of `main` are not answered yet" in script.heard[1]
+    assert "`main` waits for 1 answer" in script.heard[1]
     (note,) = recorded(tmp_path)
     assert (note["rule"], note["action"]) == ("max_fan_out", "block")
 

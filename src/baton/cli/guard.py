@@ -122,6 +122,10 @@ def suggest_from(*traces: str, output: Output = None) -> int:
     return 0
 
 
+_PASSED = {"warn": "warned about", "redact": "redacted", "observe": "observed"}
+"""What is said of actions that let an event pass."""
+
+
 def _print(dry_run: DryRun) -> None:
     console = console_for(sys.stdout)
     by_rule: dict[tuple[str, str], list[Held]] = {}
@@ -136,10 +140,14 @@ def _print(dry_run: DryRun) -> None:
     if rows:
         console.print(table)
     seen = Counter(dry_run.events)
+    passed = Counter(each.action for each in dry_run.held)
+    others = "".join(
+        f", {passed[action]} {said}" for action, said in _PASSED.items() if passed[action]
+    )
     print(
         f"{counted(dry_run.traces, 'trace')}: {counted(seen['dispatch'], 'dispatch')}, "
         f"{counted(seen['tool'], 'tool call')} and {counted(seen['output'], 'answer')} decided, "
-        f"{len(dry_run.blocked)} would have been blocked"
+        f"{len(dry_run.blocked)} would have been blocked{others}"
     )
     if dry_run.left_out:
         print(f"{counted(dry_run.left_out, 'event')} below these would not have happened")

@@ -107,10 +107,14 @@ def print_short_or_long(evaluation: StoredEvaluation, showing: Showing) -> None:
 
 
 def verdict_line(evaluation: StoredEvaluation) -> str:
-    """Say how an evaluation ended: ``failed (3 passed, 1 failed)``, and its folder."""
+    """Say how an evaluation ended: ``failed (3 passed, 1 failed)``, its folder, and any error.
+
+    All cases may have passed, and an evaluator that was asked for may have scored nothing.
+    """
     header = evaluation.header
     counts = ", ".join(f"{count} {status}" for status, count in header.cases.items() if count)
-    return f"{header.status} ({counts})  {place_of(evaluation.folder)}"
+    line = f"{header.status} ({counts})  {place_of(evaluation.folder)}"
+    return f"{line}  {header.problems[0]}" if header.problems else line
 
 
 def print_estimate(estimate: JudgingEstimate | None, *, json: bool) -> int:

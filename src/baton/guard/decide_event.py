@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from baton.model.errors import counted
 from baton.model.filter import Value
 from baton.model.redact import ON
 from baton.model.trace import (
@@ -276,8 +277,8 @@ def _dispatches(rule: Rule, seen: Seen, event: Event) -> str | None:
     if seen.dispatches < limit:
         return None
     return (
-        f"this request has made {seen.dispatches} dispatches, and at most {limit} are allowed: "
-        "hand on no more work, finish with the answers that you have"
+        f"this request has made {counted(seen.dispatches, 'dispatch')}, and at most {limit} are "
+        "allowed: hand on no more work, finish with the answers that you have"
     )
 
 
@@ -287,8 +288,8 @@ def _per_parent(rule: Rule, seen: Seen, event: Event) -> str | None:
     if seen.of_parent < limit:
         return None
     return (
-        f"{_called(event.sender)} has handed on work {seen.of_parent} times, and at most {limit} "
-        "are allowed: hand on no more, finish with the answers that you have"
+        f"{_called(event.sender)} has made {counted(seen.of_parent, 'dispatch')}, and at most "
+        f"{limit} are allowed: hand on no more, finish with the answers that you have"
     )
 
 
@@ -298,8 +299,8 @@ def _fan_out(rule: Rule, seen: Seen, event: Event) -> str | None:
     if seen.running < limit:
         return None
     return (
-        f"{seen.running} dispatches of {_called(event.sender)} are not answered yet, and at most "
-        f"{limit} are allowed at once: wait for an answer, then try again"
+        f"{_called(event.sender)} waits for {counted(seen.running, 'answer')}, and at most {limit} "
+        "dispatches are allowed at once: wait for an answer, then try again"
     )
 
 
@@ -311,8 +312,8 @@ def _same_task(rule: Rule, seen: Seen, event: Event) -> str | None:
     if event.prompt is None or seen.same < limit:
         return None
     return (
-        f"{_called(event.to)} was given this task {seen.same} times already, and at most {limit} "
-        "are allowed: use its answer, or ask for something else"
+        f"{_called(event.to)} was given this task {counted(seen.same, 'time')} already, and at "
+        f"most {limit} are allowed: use its answer, or ask for something else"
     )
 
 
