@@ -33,6 +33,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["compare", "--confidence", "high"], "`--confidence` takes a number, not `high`"),
         (["export", "a", "--otlp", "b", "--only", "c"], "takes spans or results, not `c`"),
         (["report", "a", "b"], "unexpected argument `b`; see `baton report --help`"),
+        (["--versio"], "no option `--versio`; did you mean `--version`?"),
         (["rubrics", "shw"], "no command `shw`; did you mean `show`?"),
         (["rubrics", "request"], "no command `request`; known: examples, list, show, test"),
     ],

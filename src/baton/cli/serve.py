@@ -381,7 +381,7 @@ def needs_server() -> Iterator[None]:
         if (missing.name or "").partition(".")[0] == "baton":
             raise
         needs = install(requirement("server"))
-        raise InputError(f"a server needs more libraries: {needs}") from None
+        raise InputError(f"this command needs more libraries: {needs}") from None
     try:
         yield
     except Unavailable as error:

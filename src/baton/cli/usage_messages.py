@@ -76,6 +76,10 @@ _GIVE = {
 }
 
 
+_GLOBAL = ("--help", "--version", "--install-completion", DEBUG)
+"""Options that need no command."""
+
+
 _OTHER_COMMANDS = {
     "run": "eval",
     "test": "eval",
@@ -111,6 +115,8 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
     """Say what is wrong with a command line, with similar names or what is missing."""
     if isinstance(error, UnknownCommandError) and error.unused_tokens:
         word = error.unused_tokens[0]
+        if word.startswith("-"):
+            return f"no option `{word}`; {suggestion(word, _GLOBAL)}"
         below = error.app is not None and bool(error.command_chain)
         known = [name for name in error.app or () if below and not name.startswith("-")]
         if not known and (other := _OTHER_COMMANDS.get(word)) in verbs:
