@@ -157,7 +157,7 @@ def _missing(error: MissingArgumentError, argument: Argument) -> str:
         return "name a rubric: `baton rubrics list`" if is_rubric else "name the key"
     # An argument with a place has no dashes where it is typed; an option has.
     name = argument.name if argument.index is None else argument.name.lstrip("-")
-    plain = f"`{name}` is missing"
+    plain = f"`{name}` is missing; see `baton {' '.join(error.command_chain or ())} --help`"
     return _GIVE.get(argument.name, plain).format(choices=_choices(argument))
 
 
