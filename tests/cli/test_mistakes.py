@@ -78,6 +78,7 @@ MISTAKES = {
         ["eval", "shop.py:none", CASES],
         "`shop.py:none` cannot be called with a message: too many",
     ),
+    "an agent as recording": (["score", "shop.py:bits"], "shop.py:bits: is an agent, not a rec"),
     "a function that yields": (["eval", "shop.py:bits", CASES], "uses `yield`: have it return"),
     "an unknown case": (["score", RUN, "-d", f"{CASES}:refnd"], "no case `refnd`; did you mean"),
     "a keyword that fits nothing": (

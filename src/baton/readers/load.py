@@ -184,7 +184,13 @@ def _units(
     files: list[Path] = []
     for target in targets:
         if not target.exists():
-            problems.append(Problem(file=str(target), message="no such file or folder"))
+            program = str(target).rpartition(":")[0]
+            message = "no such file or folder"
+            if program.endswith(".py") and Path(program).is_file():
+                message = (
+                    "is an agent, not a recording: name it first, as in `baton eval AGENT CASES`"
+                )
+            problems.append(Problem(file=str(target), message=message))
         elif target.is_file():
             files.append(target)
         elif target.is_dir():
