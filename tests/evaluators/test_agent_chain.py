@@ -170,7 +170,7 @@ def test_agents_missing_from_a_turn_that_broke_are_an_error_and_no_zero(ran: lis
     actual.turns[0].status, actual.turns[0].error = "failed", "quota"
     found = score(actual, wants(["router", "billing"]))
     assert (found.status, found.value) == ("error", None)
-    assert "is failed: quota" in found.reason
+    assert "; the turn failed: quota" in found.reason
     assert found.details["invocation_results"][0]["actual_agents"] == ran
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.clock import cpu_limit
 from tests.conftest import ROOT, Baton
@@ -203,6 +204,18 @@ def test_the_command_asks_about_what_failed_in_the_newest_evaluation(baton: Bato
     assert "can't tell: nothing is proven" in good.out
     wrong = baton("blame", CHAT, "--run", "q-18")
     assert (wrong.code, "no run `q-18`" in wrong.err) == (2, True)
+
+
+def test_a_fault_in_a_run_that_an_error_ended_is_found_in_the_newest_evaluation(
+    baton: Baton, tmp_path: Path
+) -> None:
+    sent = delegate("billing", "Pay.", tools_allowed=["pay"], tools_source="definition")
+    deleted = run("billing", call("delete", {"id": 4}, "gone"), output="Paid.")
+    ended = turn("Pay 4.", run("desk", sent), deleted, status="failed", error="boom")
+    recorded = tmp_path / "run.jsonl"
+    recorded.write_bytes(msgspec.json.encode(trace(ended, id="a")))
+    assert baton("score", recorded, "-e", "dispatch_scope", "-e", "handoff_loops").code == 3
+    assert "1. billing" in baton("blame").out
 
 
 def test_recordings_are_scored_by_all_that_proves_a_fault(tmp_path: Path) -> None:

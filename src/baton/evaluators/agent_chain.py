@@ -271,7 +271,8 @@ class AgentChain(TurnEvaluator[TurnMatch], frozen=True, kw_only=True):
         if turn.status == "completed":
             trouble = None
         else:
-            trouble = f"is {turn.status}" + (f": {in_short(turn.error)}" if turn.error else "")
+            trouble = "failed" if turn.status == "failed" else f"is {turn.status}"
+            trouble += f": {in_short(turn.error)}" if turn.error else ""
         return TurnMatch(
             index=pair.number - 1,
             stated=stated,

@@ -100,10 +100,9 @@ def find_blame(
             note(f"{result.case_id}: its trace no longer exists")
             continue
         known.append(found_trace.trace.id)
-        wanted = (
-            found_trace.trace.id in traces if traces else bool(sources) or result.status == "failed"
-        )
-        if wanted:
+        # A run that an error ended can show what was wrong before: an agent that does not exist.
+        failed = result.status == "failed" or any(s.status == "failed" for s in result.scores)
+        if found_trace.trace.id in traces if traces else bool(sources) or failed:
             failures = list(failures_of(found_trace.trace, result.scores))
             runs.append(_Run(found_trace.trace, failures, _failed(result, failures)))
     missing = [each for each in traces if each not in known]
