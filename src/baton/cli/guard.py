@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from baton.guard.dry_run import DryRun, Held
+from baton.guard.policy import Action
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.session.guard import check_policy, suggest_policy, try_policy
@@ -122,7 +123,7 @@ def suggest_from(*traces: str, output: Output = None) -> int:
     return 0
 
 
-_PASSED = {"warn": "warned about", "redact": "redacted", "observe": "observed"}
+_PASSED: dict[Action, str] = {"warn": "warned about", "redact": "redacted", "observe": "observed"}
 """What is said of actions that let an event pass."""
 
 
