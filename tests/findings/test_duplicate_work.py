@@ -361,6 +361,8 @@ RESCUES = "Rescue calls of each hut in July, with the change in %."
             "Gjende 2026: 7\nMemuru 2026: 12\nSkogad 2026: 4\nFanna 2026: 9",
             "Gjende 2026: 4\nMemuru 2026: 9\nSkogad 2026: 12\nFanna 2026: 7",
         ),
+        ("HX-20: 7\nHX-30: 12\nHX-40: 4", "HX-20: 12\nHX-30: 4\nHX-40: 7"),
+        ("Gjende 7, Memuru 12", "Memuru 7, Gjende 7"),
         (
             '{"Gjende":7,"Memuru":12,"Skogad":4,"Fanna":9}',
             '{"Gjende":4,"Memuru":9,"Skogad":12,"Fanna":7}',
@@ -384,4 +386,31 @@ def test_another_measure_of_the_same_items_is_no_duplicate(guests: str, rescues:
 def test_the_same_numbers_of_the_same_items_are_a_duplicate(again: str) -> None:
     found = "Gjende +7, Memuru +12, Skogad -4, Fanna -9"
     score = two_answers((GUESTS, found), ("How many people slept in each hut in July?", again))
+    assert score.status == "failed", score.reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "then"),
+    [
+        ("Ferries from Split to Hvar on 9 May", "Catamarans from Split to Hvar on 9 May"),
+        ("When can one visit the crypt of St. Ana?", "When can one visit the tower of St. Ana?"),
+        ("Welche Kurse sind für Anfänger?", "Welche Kurse sind für geübte Läufer?"),
+    ],
+)
+def test_one_form_with_another_word_filled_in_is_two_tasks(asked: str, then: str) -> None:
+    score = two_answers((asked, "08:15, 11:45 and 17:30"), (then, "08:15 and 17:30"))
+    assert score.status == "passed", score.reason
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "When do boats leave Split for Hvar on 9 May?",
+        "Please list ferries from Split to Hvar on 9 May.",
+        "Ferries from Split to Hvar on 9 May",
+    ],
+)
+def test_one_task_in_other_words_is_a_duplicate(then: str) -> None:
+    asked = "Ferries from Split to Hvar on 9 May"
+    score = two_answers((asked, "08:15, 11:45 and 17:30"), (then, "At 08:15, at 17:30"))
     assert score.status == "failed", score.reason

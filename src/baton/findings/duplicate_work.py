@@ -24,6 +24,7 @@ from .finding import (
     same_result,
 )
 from .lazy_patterns import regex
+from .words import COMMON
 
 # Work that is intentionally repeated, and agents with such tasks: "Verify the list", "Run it
 # with a second source", `fact_checker`. A bare "check" is no such word: "Check where order 7 is".
@@ -424,7 +425,10 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         and any(fact.kind in HARD and fact not in same for fact in new)
     ):
         return []
-    if enough and _measures_another(first.said, second.said):
+    if enough and (
+        _differ_in_one_place(first.asked, second.asked)
+        or _measures_another(first.said, second.said)
+    ):
         return []
     return [fact.text for fact in same] if enough else []
 
@@ -463,16 +467,41 @@ def _names_another(one: _Work, other: _Work) -> bool:
     )
 
 
+def _differ_in_one_place(one: str, other: str) -> bool:
+    """Return whether a prompt is the other one with another word or two in one place.
+
+    "Trains from Graz to Linz on 4 May" and "Buses from Graz to Linz on 4 May": callers that split a
+    task fill in a form. Those that give one task twice word it in two ways, or in the same way.
+    """
+    first, second = _LETTERS_OR_DIGITS.findall(one), _LETTERS_OR_DIGITS.findall(other)
+    shorter = min(len(first), len(second))
+    start = next((i for i in range(shorter) if first[i] != second[i]), shorter)
+    left = shorter - start
+    end = next((i for i in range(left) if first[-1 - i] != second[-1 - i]), left)
+    places = [words[start : len(words) - end] for words in (first, second)]
+    return (
+        start + end >= _FORM
+        and all(0 < len(words) <= _FILLED_IN for words in places)
+        and not all(word.casefold() in COMMON for words in places for word in words)
+    )
+
+
+_LETTERS_OR_DIGITS = regex(r"\w+")
+# The fewest words of a form, and the most words that are filled in.
+_FORM = 3
+_FILLED_IN = 2
 # Where an entry of a list ends: "Oslo 12, Bergen 9", a line, a sentence.
 _ENTRY_ENDS = regex(r"[\n;]|[,.]\s")
 _ENUMERATION = regex(r"\W{0,5}\d{1,3}[.)]\s")
+# "A-110: 40", "| rack 7 | 12 |": a name with a digit, and a mark between it and its number.
+_MARKED = regex(r"\W{0,5}([\w][^:|=]{0,60}?)\s?[:|=]\s?(?=[^\w\s]?\s?(?:[A-Z]{3}\s)?\d)")
 _LETTERS = regex(r"[^\W\d_]+")
 # The fewest names that both answers have a number for. With one name a fact may be corrected.
 _NAMES = 2
 
 
 def _measures_another(one: Content | None, other: Content | None) -> bool:
-    """Return whether two answers give numbers for the same names, and mostly other numbers.
+    """Return whether two answers give numbers for the same names, and half of them differ.
 
     "Oslo 12, Bergen 9, Molde 4" (guests) and "Oslo 4, Bergen 12, Molde 7" (complaints) share
     all names and some numbers, but tell of two measures.
@@ -480,7 +509,7 @@ def _measures_another(one: Content | None, other: Content | None) -> bool:
     had, has = _numbers_by_name(one), _numbers_by_name(other)
     both = had.keys() & has.keys()
     differ = sum(had[name].isdisjoint(has[name]) for name in both)
-    return len(both) >= _NAMES and 2 * differ > len(both)
+    return len(both) >= _NAMES and 2 * differ >= len(both)
 
 
 def _numbers_by_name(answer: Content | None) -> dict[str, set[str]]:
@@ -503,6 +532,10 @@ def _named(text: str) -> Iterator[tuple[str, str]]:
     for entry in _ENTRY_ENDS.split(text):
         numbered = _ENUMERATION.match(entry)
         start = numbered.end() if numbered else 0
+        marked = _MARKED.match(entry, start)
+        if marked is not None and _LETTERS.search(marked[1]):
+            yield marked[1], entry[marked.end() :]
+            continue
         digit = re.search(r"\d", entry[start:])
         if digit is not None:
             # "More guests: Oslo +3" is about Oslo, and so is "Oslo: 3".
