@@ -24,7 +24,7 @@ from tests.readers.otlp.spans import read_spans
 import baton
 from baton.model import Trace
 from baton.model.limits import FINDING_TEXT, FINDING_WORK
-from baton.model.views import TooMuchTextError, index_of, indexed
+from baton.model.views import TooMuchTextError, dispatch_view, index_of, indexed
 from baton.testing.build import call, delegate, run, transfer, turn
 from baton.testing.build import trace as build_trace
 
@@ -135,6 +135,13 @@ def test_an_evaluator_reads_thousands_of_dispatches_in_seconds(
     with cpu_limit(20):
         (result,) = baton.score([long], evaluators=[evaluator])
     assert all(score.status != "error" for score in result.scores)
+
+
+def test_thousands_of_dispatches_issued_at_once_are_followed_in_a_second() -> None:
+    (trace,) = read_spans(delegates(4_000), [])
+    with indexed(trace), cpu_limit(3):  # 27 s if each is followed by itself
+        views = [dispatch_view(trace, each) for turn in trace.turns for each in turn.dispatches]
+    assert len(views) == 4_000
 
 
 def _talkative(size: int) -> list[Trace]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,6 +92,7 @@ class TraceIndex:
         self._work = FINDING_WORK.value
         self._text = FINDING_TEXT.value
         self._read: set[str] = set()
+        self.around: tuple[str, _Around] | None = None
 
     def spend(self, pieces: int) -> bool:
         """Use up work from a trace's budget; false when it is exhausted."""
@@ -324,34 +326,72 @@ def dispatch_view(trace: Trace, dispatch: Dispatch) -> DispatchView:
     turns if the answer arrives there. Until its own answer arrives, ``after`` of a delegate is
     empty; for a transfer it starts at the ``HandedOff``.
     """
-    group = {d.id for d in group_of(trace, dispatch)}
-    steps: list[Step] = []
-    # The steps of the sending run, then those of later runs that got the answer.
-    index = index_of(trace)
-    runs = {run for id_ in group for run in index.got_back.get(id_, ())}
-    if dispatch.from_run is not None:
-        runs.add(dispatch.from_run)
-    begins: dict[str, int] = {}
-    for run in index.chosen(runs):
-        begins[run.id] = len(steps)
-        steps += run.steps
-
-    def places(ids: Iterable[str]) -> list[int]:
-        steps = (each for id_ in ids for each in index.steps_about.get(id_, ()))
-        return sorted(begins[run_id] + at for run_id, at in steps if run_id in begins)
-
-    own, together = places([dispatch.id]), places(group)
-    start = _start(steps, own)
-    if any(isinstance(steps[at], GotBack) for at in own):
-        first = max(at for at in together if isinstance(steps[at], GotBack)) + 1
+    around = _around(trace, dispatch)
+    own = around.places([dispatch.id])
+    start = _start(around.steps, own)
+    if any(isinstance(around.steps[at], GotBack) for at in own):
+        first = around.answered
     else:
-        first = len(steps) if dispatch.kind == "delegate" else start + 1
+        first = len(around.steps) if dispatch.kind == "delegate" else start + 1
     return DispatchView(
-        before=_without(steps, 0, start, together),
+        before=around.others[: around.others_before(start)],
         dispatch=dispatch,
         runs=child_runs(trace, dispatch),
-        after=_without(steps, first, len(steps), together),
+        after=around.others[around.others_before(first) :],
     )
+
+
+class _Around:
+    """The steps around dispatches that were issued together.
+
+    ``steps`` are those of the sending run, then those of later runs that got an answer; ``others``
+    are the ones that belong to none of the dispatches. ``answered`` is the place after the last
+    answer.
+    """
+
+    def __init__(self, index: TraceIndex, ids: Collection[str], sender: str | None) -> None:
+        self._about = index.steps_about
+        runs = {run for id_ in ids for run in index.got_back.get(id_, ())}
+        if sender is not None:
+            runs.add(sender)
+        self.steps: list[Step] = []
+        self._begins: dict[str, int] = {}
+        for run in index.chosen(runs):
+            self._begins[run.id] = len(self.steps)
+            self.steps += run.steps
+        self._together = self.places(ids)
+        self.answered = 1 + max(
+            (at for at in self._together if isinstance(self.steps[at], GotBack)), default=-1
+        )
+        self.others: list[Step] = []
+        first = 0
+        for at in self._together:
+            self.others += self.steps[first:at]
+            first = at + 1
+        self.others += self.steps[first:]
+
+    def others_before(self, place: int) -> int:
+        """Count the steps before a place that belong to none of the dispatches."""
+        return place - bisect_left(self._together, place)
+
+    def places(self, ids: Iterable[str]) -> list[int]:
+        """Return the places of the steps that belong to some of the dispatches."""
+        steps = (each for id_ in ids for each in self._about.get(id_, ()))
+        return sorted(self._begins[run] + at for run, at in steps if run in self._begins)
+
+
+def _around(trace: Trace, dispatch: Dispatch) -> _Around:
+    """Return the steps around a dispatch, made once for dispatches that were issued together.
+
+    A batch of a thousand would be gone through a thousand times. One result is kept, as evaluators
+    go from dispatch to dispatch: those of all batches would take memory with the square of their
+    number.
+    """
+    group, index = group_of(trace, dispatch), index_of(trace)
+    key = group[0].id  # a dispatch is in one group
+    if index.around is None or index.around[0] != key:
+        index.around = key, _Around(index, [d.id for d in group], dispatch.from_run)
+    return index.around[1]
 
 
 def group_of(trace: Trace, dispatch: Dispatch) -> list[Dispatch]:
@@ -392,16 +432,6 @@ def _start(steps: Sequence[Step], own: Sequence[int]) -> int:
             if isinstance(steps[at], kind):
                 return at
     return len(steps)
-
-
-def _without(steps: list[Step], first: int, end: int, places: Sequence[int]) -> list[Step]:
-    """Return steps from ``first`` up to ``end`` except those at ``places``, in order."""
-    left: list[Step] = []
-    for at in places:
-        if first <= at < end:
-            left += steps[first:at]
-            first = at + 1
-    return left + steps[first:end]
 
 
 def comes_back(step: Step, group: set[str]) -> bool:
