@@ -68,6 +68,8 @@ def reports_change(clause: str, result: str) -> bool:
 def _added(words: re.Pattern[str], clause: str, result: str) -> set[str]:
     """Return the words of a clause that the result does not have."""
     own = {word.casefold() for word in words.findall(clause)}
+    if not own:  # as in most clauses, and a result may be long
+        return own
     return own - {word.casefold() for word in words.findall(result)}
 
 

@@ -562,13 +562,13 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
         for match in _FIRST_OF.finditer(text):
             keys.add(f"d:{MONTHS[match[1].lower()]}-1")
         months = {MONTHS[name.lower()] for name in _MONTH.findall(text)}
+        for match in _MONTH_OF_YEAR.finditer(text):
+            keys.add(f"mo:{match[2]}-{MONTHS[match[1].lower()]}")
     months |= {int(m) for m in _DATE_MONTH.findall(text)}
     if "month" in words or "months" in words:
         if re.search(r"\bmonths?\b", text):
             months |= {int(m) for m in re.findall(r"\b(\d{1,2})\b", text)}
     keys |= {f"qu:{q}" for q in range(1, 5) if {3 * q - 2, 3 * q} <= months}
-    for match in _MONTH_OF_YEAR.finditer(text):
-        keys.add(f"mo:{match[2]}-{MONTHS[match[1].lower()]}")
     if not _ORDINAL_WORDS.isdisjoint(words):
         keys.update(f"in:n:{_PLACES[word]}" for word in _ORDINAL_WORDS & words)
     if "million" in words or "milliarde" in words:
