@@ -231,7 +231,10 @@ def test_a_receiver_that_shares_the_messages_got_all_of_them() -> None:
         ("meter_reader", "meter_reader"),
         ("meter_reader", "Next: meter_reader, for order A-17."),
         ("refund_agent", '{"route": "Refund", "order": "A-17", "confidence": 0.93}'),
-        ("orders", '{"intent": "order_status", "confidence": 0.93, "urgent": false}'),
+        (
+            "orders",
+            '{"intent": "order_status", "tier": "tier_2", "confidence": 0.93, "urgent": false}',
+        ),
         ("writer", '{"score": 6, "feedback": "Name the price in the title."}'),
     ],
 )

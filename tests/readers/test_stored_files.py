@@ -274,6 +274,25 @@ def test_a_result_file_gives_the_session_of_each_case_also_when_doubly_encoded(
         assert agent_chain(second, second.turns[0]) == ["desk", "billing"]
 
 
+@pytest.mark.parametrize("key", ["evalCaseResults", "eval_case_results", "runEvalResults"])
+def test_results_that_adks_server_returns_are_read_in_its_spelling(
+    tmp_path: Path, key: str
+) -> None:
+    invocation = {
+        "invocationId": "i1",
+        "userContent": {"parts": [{"text": "Hi"}]},
+        "finalResponse": {"parts": [{"text": "Hello."}]},
+        "intermediateData": {"toolUses": [{"name": "delete_account", "args": {"user_id": 7}}]},
+    }
+    entries = [{"actualInvocation": invocation, "evalMetricResults": []}]
+    case = {"evalId": "c1", "sessionId": "s1", "evalMetricResultPerInvocation": entries}
+    text = json.dumps({"evalSetId": "x", key: [case]})
+    (trace,) = baton.load_traces(stored(tmp_path, "x.json", text))
+    assert (trace.case, trace.id) == ("c1", "s1")
+    (call,) = tool_calls(trace.turns[0], dispatches="include")
+    assert (call.name, call.arguments) == ("delete_account", {"user_id": 7})
+
+
 def test_chains_in_metadata_are_read_by_turn(tmp_path: Path) -> None:
     turns = [{"invocation_id": f"t{n}", "user_content": {"parts": [{"text": "x"}]}} for n in (1, 2)]
     chains_ = [

@@ -424,8 +424,8 @@ _LABEL_WORDS = 8
 # Words in names of agents that labels leave out: the label `tariff` chooses `tariff_expert`.
 _KINDS = frozenset({"agent", "assistant", "bot", "clerk", "expert", "node", "specialist", "team"})
 _WORD = re.compile(r"[^\W\d_]+|\d+")
-# A label of an enumeration, as programs choose by it: `order_status`, `needs_human`.
-_LABEL = re.compile(r"[^\W\d]+")
+# A label of an enumeration, as programs choose by it: `order_status`, `tier_2`.
+_LABEL = re.compile(r"[^\W\d_]+(?:_\w+)*")
 # From how many words on a value is a text that a program passes on, and no label.
 _TEXT_WORDS = 3
 

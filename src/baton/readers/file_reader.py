@@ -70,6 +70,7 @@ _SIGNS: list[tuple[frozenset[str], Kind]] = [
     (frozenset({"schema_version", "turns"}), "record"),
     (frozenset({"case_id", "repeat", "scores"}), "evaluation"),
     (frozenset({"eval_case_results"}), "adk-result"),
+    (frozenset({"run_eval_results"}), "adk-result"),
     (frozenset({"eval_cases"}), "evalset"),
     (frozenset({"eval_id", "conversation"}), "eval-case"),
     (frozenset({"events", "id"}), "adk-session"),

@@ -19,7 +19,7 @@ from baton.formats.adk import (
     WireContent,
 )
 from baton.formats.document import Document
-from baton.formats.key_case import ExtraKey
+from baton.formats.key_case import ExtraKey, snake
 from baton.model import (
     SCHEMA_VERSION,
     AgentRun,
@@ -305,9 +305,15 @@ class CaseOutcome(msgspec.Struct, kw_only=True):
 
 
 class ResultFile(msgspec.Struct, kw_only=True):
-    """What ``adk eval`` writes."""
+    """What ``adk eval`` writes, and what a server returns of stored results."""
 
     eval_case_results: list[CaseOutcome]
+
+
+class RunResults(msgspec.Struct, kw_only=True):
+    """What a server returns of an eval set that it has just run."""
+
+    run_eval_results: list[CaseOutcome]
 
 
 def read_session(
@@ -325,10 +331,19 @@ def read_result_file(document: Document, source: Source, catalog: Catalog) -> It
     if isinstance(value, str):
         document = Document(document.file, value.encode(), "json", document.first_line)
     extra_keys: list[ExtraKey] = []
-    for index, outcome in enumerate(
-        document.decode(ResultFile, extra_keys=extra_keys).eval_case_results
-    ):
-        path = ("eval_case_results", index, "eval_metric_result_per_invocation")
+    # ADK's files are in snake_case, and what its server returns is in camelCase.
+    outcomes: list[CaseOutcome]
+    if "run_eval_results" in map(snake, value if isinstance(value, dict) else ()):
+        key = "run_eval_results"
+        outcomes = document.decode(
+            RunResults, extra_keys=extra_keys, or_camel=True
+        ).run_eval_results
+    else:
+        key = "eval_case_results"
+        file = document.decode(ResultFile, extra_keys=extra_keys, or_camel=True)
+        outcomes = file.eval_case_results
+    for index, outcome in enumerate(outcomes):
+        path = (key, index, "eval_metric_result_per_invocation")
         entries = outcome.eval_metric_result_per_invocation or []
         if outcome.session_details is not None:
             yield _session_trace(
@@ -337,18 +352,20 @@ def read_result_file(document: Document, source: Source, catalog: Catalog) -> It
                 source,
                 catalog,
                 outcome.eval_id,
-                [_app_details(entry.get("actual_invocation")) for entry in entries],
+                [_app_details(_actual(entry)) for entry in entries],
             )
             continue
         actual = [
-            document.convert(
-                entry["actual_invocation"], Invocation, path=path, extra_keys=extra_keys
-            )
+            document.convert(invocation, Invocation, path=path, extra_keys=extra_keys)
             for entry in entries
-            if entry.get("actual_invocation")
+            if (invocation := _actual(entry))
         ]
         case = EvalCase(eval_id=outcome.eval_id, conversation=actual)
         yield recorded_case(case, extra_keys, source, catalog, outcome.session_id)
+
+
+def _actual(entry: dict[str, Any]) -> Any:
+    return first(entry, "actual_invocation", "actualInvocation")
 
 
 def _app_details(invocation: Any) -> Any:
