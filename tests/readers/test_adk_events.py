@@ -38,6 +38,17 @@ def test_a_hand_off_that_two_events_tell_of_is_one_dispatch(adk: Any) -> None:
     assert trace.turns[0].dispatches[0].runs == [trace.turns[0].runs[1].id]
 
 
+def test_an_agent_that_one_answer_calls_twice_gets_control_once(adk: Any) -> None:
+    calls = [adk.call("transfer_to_agent", id_, agent_name="billing") for id_ in ("x", "y")]
+    answers = [adk.answer("transfer_to_agent", id_, {"result": None}) for id_ in ("x", "y")]
+    events = [adk.event("desk", *calls), adk.event("desk", *answers)]
+    look = [adk.event("billing", adk.call("look", "z")), adk.event("billing", "Done.")]
+    trace = adk.read([*events, *look])
+    assert chain(trace) == ["desk", "billing"]
+    statuses = [dispatch.status for dispatch in trace.turns[0].dispatches]
+    assert statuses == ["completed", "unanswered"]
+
+
 def test_a_text_said_while_handing_over_is_no_answer(adk: Any) -> None:
     first, second = adk.hand_over("desk", "billing")
     first["content"]["parts"].insert(0, {"text": "One moment."})

@@ -494,3 +494,12 @@ def test_an_agent_does_not_answer_a_call_that_failed_before_a_call_with_the_same
     assert only(turn).status == "completed"
     first = next(step for step in turn.runs[0].steps if isinstance(step, ToolCall))
     assert (first.name, first.status, first.dispatch) == ("ask_cler", "failed", None)
+
+
+@pytest.mark.parametrize("name", ["transfer_to_agent", "handoff_to_agent"])
+def test_a_failed_hand_over_that_names_no_agent_is_a_failed_call(name: str) -> None:
+    failed = tool(name, args={}, error="`agent_name` is missing")
+    turn = read(agent("lead", model(calls=[call(name, "c1")]), failed, model("Sorry.")))
+    assert turn.dispatches == []
+    (step,) = (step for step in turn.runs[0].steps if isinstance(step, ToolCall))
+    assert (step.name, step.status, step.error) == (name, "failed", "`agent_name` is missing")

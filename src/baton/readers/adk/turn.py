@@ -396,6 +396,7 @@ class _TurnReader:
         group = None
         if len(wires) > 1 and sum(self._is_agent(wire.name, run) for wire in wires) > 1:
             group = self._builder.next_group(self._turn)
+        asked: set[str] = set()
         for wire in wires:
             if wire.name in _REQUESTS:
                 self._read_request(wire)
@@ -412,7 +413,10 @@ class _TurnReader:
             opened = self._session.calls[wire.id or call.id] = OpenCall(call, run)
             target = (wire.args or {}).get("agent_name")
             if wire.name == TRANSFER_TOOL and isinstance(target, str) and target:
-                opened.dispatch = self._transfer(run, target, event.timestamp, call)
+                # Of two calls to one agent in one answer of the model, ADK carries out one.
+                again = target in asked
+                opened.dispatch = self._transfer(run, target, event.timestamp, call, again=again)
+                asked.add(target)
             elif wire.name == TRANSFER_TOOL:
                 call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
             elif self._is_agent(wire.name, run):
@@ -425,10 +429,17 @@ class _TurnReader:
         return name in self._builder.catalog and name != run.agent
 
     def _transfer(
-        self, run: AgentRun, target: str, at: float | None, call: ToolCall | None
+        self,
+        run: AgentRun,
+        target: str,
+        at: float | None,
+        call: ToolCall | None,
+        *,
+        again: bool = False,
     ) -> Dispatch:
         dispatch = self._builder.dispatch(self._turn, "transfer", run, target, at, call)
-        self._transfers.append(dispatch)
+        if not again:
+            self._transfers.append(dispatch)
         run.steps.append(self._builder.handed_off(dispatch))
         return dispatch
 
@@ -509,7 +520,8 @@ class _TurnReader:
                 dispatch.to_agent = target
             if error:
                 dispatch.status, dispatch.error = "refused", error
-                self._transfers.remove(dispatch)
+                if dispatch in self._transfers:
+                    self._transfers.remove(dispatch)
             return
         self._builder.answer(
             dispatch,

@@ -528,6 +528,9 @@ def _settle(action: Action) -> None:
     step.ended = ended if step.at is None or ended is None or ended >= step.at else None
     step.error = action.error if failed else None
     step.result = None if failed or step.refused_by is not None else result
+    if failed and action.target is None and isinstance(step.arguments, dict):
+        # `transfer_to_agent({})`, with an error as its answer: the call names no agent.
+        action.mode = None if action.mode == "transfer" else action.mode
     if step.refused_by is None and failed:
         step.status = "failed"
     elif step.refused_by is None and action.answer is None:
