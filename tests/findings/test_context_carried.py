@@ -259,6 +259,22 @@ def test_what_an_agent_found_is_no_decision(answer: str) -> None:
     assert only(judge(trace)).kind == "output_not_carried"
 
 
+def test_what_stays_in_the_state_of_a_graph_is_not_shown_to_the_model() -> None:
+    """A node of LangGraph gets `{"request": ..., "notes": ...}`, and writes its own prompt."""
+    user = "Offer the lamp."
+    trace = trip(None, user=user, prompt=None, kind="sequence")
+    writer, reviewer = trace.turns[0].runs
+    writer.output = Content(text="The lamp L-40 has 250 lumen.")
+    reviewer.unknown = []
+    reviewer.input = Content(data={"request": user, "notes": "The lamp L-40 has 250 lumen."})
+    reviewer.context = [Ref(text="Check this: The lamp L-40 has 250 lumen.")]
+    assert isinstance(judge(trace), Clear)
+    reviewer.context = [Ref(text="Check the offer.")]
+    found = judge(trace)
+    assert isinstance(found, NotRecorded)
+    assert "in the state of its graph" in found.says
+
+
 def test_what_a_sequence_passes_on_shows_in_what_the_next_agent_says() -> None:
     trace = trip(None, user="Rate the lead", prompt=None, kind="sequence")
     trace.unknown = ["run.context"]

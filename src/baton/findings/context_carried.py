@@ -35,6 +35,7 @@ from .sent_context import (
     Sent,
     begins_anew,
     given_by,
+    keeps_state,
     prompt_of,
     received,
     request_to,
@@ -87,6 +88,28 @@ def _carried(trace: Trace, turn: Turn, dispatch: Dispatch, limits: Limits) -> An
     if isinstance(request, NotRecorded) and dispatch.kind != "sequence":
         return request
     given, unseen = given_by(trace, dispatch)
+    answer = _compared(trace, turn, dispatch, limits, request, given, unseen)
+    if not isinstance(answer, Clear) or not keeps_state(trace, dispatch):
+        return answer
+    # A function that is a node gets the whole state of its graph, but writes its own prompt.
+    shown, _ = given_by(trace, dispatch, state=False)
+    if isinstance(_compared(trace, turn, dispatch, limits, request, shown, unseen), Clear):
+        return answer
+    return NotRecorded(
+        says=f"`{dispatch.to_agent}` had it in the state of its graph, but did not show it to its "
+        "model: can't tell whether the model needs it"
+    )
+
+
+def _compared(
+    trace: Trace,
+    turn: Turn,
+    dispatch: Dispatch,
+    limits: Limits,
+    request: Piece | NotRecorded,
+    given: Reading,
+    unseen: str,
+) -> Answer:
     output = _of_output(trace, turn, dispatch, given)
     if isinstance(output, Finding):
         return NotRecorded(says=unseen) if unseen else [output]

@@ -238,10 +238,13 @@ def begins_anew(trace: Trace, dispatch: Dispatch) -> bool:
     return dispatch.kind == "delegate" and not continues
 
 
-def given_by(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
-    """Return what the receiver was given, as far as recorded, and why there may be more."""
+def given_by(trace: Trace, dispatch: Dispatch, *, state: bool = True) -> tuple[Reading, str]:
+    """Return what the receiver was given, as far as recorded, and why there may be more.
+
+    Without ``state``, leave out a state that is not among the messages to its model.
+    """
     runs = receivers_of(trace, dispatch)
-    given = read(*(piece.text for piece in received(trace, dispatch)))
+    given = read(*(piece.text for piece in received(trace, dispatch, state=state)))
     # A resumed agent remembers earlier prompts. An agent that gets control by a transfer, or as the
     # next node in a graph, usually sees the whole conversation. In these cases the first request to
     # its model has to be recorded, as that contains everything the agent was given.
@@ -256,11 +259,29 @@ def given_by(trace: Trace, dispatch: Dispatch) -> tuple[Reading, str]:
     )
 
 
-def received(trace: Trace, dispatch: Dispatch) -> list[Piece]:
+def keeps_state(trace: Trace, dispatch: Dispatch) -> bool:
+    """Return whether a receiver was given a state, and its model other messages."""
+    return any(map(_has_state, receivers_of(trace, dispatch)))
+
+
+def _has_state(run: AgentRun) -> bool:
+    """Return whether the input of a run is the state of a graph: `{"notes": "...", "plan": ...}`.
+
+    Its model was asked in other words, which then are in the context.
+    """
+    is_data = run.input is not None and run.input.text is None and isinstance(run.input.data, dict)
+    return is_data and any(ref.text for ref in run.context or ())
+
+
+def received(trace: Trace, dispatch: Dispatch, *, state: bool = True) -> list[Piece]:
     """Return the texts that a receiver was given, and what it wrote, which shows what it knew."""
     pieces = asked(dispatch)[1:]
     runs = receivers_of(trace, dispatch)
-    pieces += [Piece(run.id, plain_text(run.input)) for run in runs if run.input is not None]
+    pieces += [
+        Piece(run.id, plain_text(run.input))
+        for run in runs
+        if run.input is not None and (state or not _has_state(run))
+    ]
     pieces += [piece for run in runs for piece in given_besides(trace, run)]
     pieces += [piece for run in runs for piece in shown_by(trace, run)]
     card = trace.agents.get(dispatch.to_agent)
