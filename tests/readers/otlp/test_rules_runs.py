@@ -353,6 +353,29 @@ def test_an_agent_follows_all_copies_of_a_node_although_they_did_not_run_at_the_
     assert [run.agent for run in turn.runs].count("search") == len({*edges}) + 1
 
 
+@pytest.mark.parametrize(
+    ("target", "agents"), [("senior", ["junior", "senior"]), ("junior", ["main"])]
+)
+def test_two_nodes_that_ask_models_share_a_node_of_tools_if_one_goes_to_the_other(
+    target: str, agents: list[str]
+) -> None:
+    """A tool of `junior` returns `Command(goto="senior")`; a loop that goes on is one agent."""
+    at = {"langgraph_step": 2, "langgraph_checkpoint_ns": "tools:2"}
+    command: dict[str, Any] = {"graph": None, "update": {"messages": []}, "goto": target}
+    escalate = {
+        "openinference.span.kind": "TOOL",
+        "metadata": json.dumps(at),
+        "tool.name": "escalate",
+        "output.value": json.dumps({"output": command}),
+    }
+    tools = _chain("tools", at, using(piece("escalate"), LANGCHAIN, **escalate))
+    nodes = [_asking("junior", 1, "One moment."), tools, _asking(target, 3, "Refunded.")]
+    turn = read(_chain("LangGraph", {}, *nodes))
+    assert [run.agent for run in turn.runs] == agents
+    dispatches = [(d.from_agent, d.to_agent, d.status) for d in turn.dispatches]
+    assert dispatches == [(*agents, "completed")] * (len(agents) - 1)
+
+
 def test_the_answer_is_a_message_in_the_role_of_a_user_that_repeats_an_agent() -> None:
     state = {"messages": [{"type": "human", "data": {"content": "It is 42.", "name": "math"}}]}
     nodes = [_asking("math", 1, "It is 42."), _asking("boss", 2, '{"next": "FINISH"}')]

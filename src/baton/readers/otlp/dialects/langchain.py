@@ -392,14 +392,37 @@ _LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "c
 class _Graph:
     """A span that runs a graph: its node spans by ``id()``, and what they do themselves.
 
-    ``asking`` and ``running`` are those that ask a model and those that run a tool.
+    ``asking`` and ``running`` are those that ask a model and those that run a tool; ``going`` are
+    tools that go to a node, with the key of the node that runs them.
     """
 
     span: Node
     nodes: dict[int, Node] = field(default_factory=dict)
     asking: set[int] = field(default_factory=set)
     running: set[int] = field(default_factory=set)
+    going: list[tuple[int, ToolSpan]] = field(default_factory=list)
     made: str | None = None
+
+    def asker_before(self, key: int) -> Node | None:
+        """Return the node that last asked a model before another node started."""
+        start = self.nodes[key].started
+        asking = (self.nodes[asker] for asker in self.asking if asker in self.nodes)
+        before = (asker for asker in asking if asker.started < start)
+        return max(before, key=lambda asker: asker.started, default=None)
+
+    def asking_names(self) -> set[str]:
+        """Return the names of the nodes that ask a model."""
+        return {_node_name(self.nodes[asker]) for asker in self.asking if asker in self.nodes}
+
+    def shared(self) -> bool:
+        """Return whether a tool of one node that asks a model goes to another such node."""
+        names = self.asking_names() if self.going else set[str]()
+        return any(
+            tool.target in names
+            and (asker := self.asker_before(key)) is not None
+            and _node_name(asker) != tool.target
+            for key, tool in self.going
+        )
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
@@ -442,14 +465,17 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
                 graph.made = says.graph.agent
         elif type(says) is ToolSpan:
             graph.running.add(id(inner))
+            if says.mode == "transfer" and id(inner) in graph.nodes:
+                graph.going.append((id(inner), says))
             _called(says, inner)
     # One node asks, another runs tools: an agent's loop. A node that does both (a function that
     # calls the model and then the tool itself) is an agent by itself. All runs of a graph count,
-    # because one run of an agent may call no tool.
+    # because one run of an agent may call no tool. If a tool goes to another node that asks, there
+    # are several agents, which share the node that runs their tools.
     loops = {
         _loop_key(graph)
         for graph in graphs.values()
-        if graph.asking - graph.running and graph.running - graph.asking
+        if graph.asking - graph.running and graph.running - graph.asking and not graph.shared()
     }
     if graphs and all(type(node.says) in (PlainSpan, WorkflowSpan) for node in nodes):
         _settle_functions(graphs)
@@ -536,6 +562,10 @@ def _settle(graph: _Graph, loop: bool) -> None:
         inner = place.path[-1] if place is not None and place.path else None
         if place is not None and caller is not None and place.path == caller.path:
             inner = None
+        for _, tool in graph.going:
+            if tool.target in graph.asking_names():
+                # `Command(goto="agent")` in a loop: the same agent goes on.
+                tool.mode = tool.target = None
         name = made or (own if own not in _UNNAMED else inner)
         agent = around.says = as_agent(around.says, name)
         if agent.output is None:
@@ -549,6 +579,23 @@ def _settle(graph: _Graph, loop: bool) -> None:
     for key, node in graph.nodes.items():
         if key in graph.asking and node.says.graph is not None:
             node.says = as_agent(node.says, node.says.graph.path[-1])
+    if graph.shared():
+        _give_tools(graph)
+
+
+def _give_tools(graph: _Graph) -> None:
+    """Put a node that only runs tools into the agent that asked for them, the last one before it.
+
+    Example: the nodes `junior` and `senior` ask models, `tools` runs the tools of `junior`, and one
+    of them returns `Command(goto="senior")`.
+    """
+    for key in graph.running - graph.asking:
+        node, owner = graph.nodes[key], graph.asker_before(key)
+        if owner is not None:
+            if node.parent is not None:
+                node.parent.children.remove(node)
+            node.parent = owner
+            owner.children.append(node)
 
 
 def _order(graphs: Mapping[int, _Graph]) -> None:
