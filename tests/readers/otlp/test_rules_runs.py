@@ -383,6 +383,13 @@ def test_the_answer_is_a_message_in_the_role_of_a_user_that_repeats_an_agent() -
     assert turn.output == Content(text="It is 42.")
 
 
+def test_the_answer_after_the_last_decision_may_be_a_message_of_no_agent() -> None:
+    state = {"messages": [{"type": "ai", "data": {"content": "Error: no sandbox."}}]}
+    nodes = [_asking("coder", 1, "Let me try."), _asking("boss", 2, '{"next": "FINISH"}')]
+    turn = read(_chain("LangGraph", {}, *nodes, **{"output.value": json.dumps(state)}))
+    assert turn.output == Content(text="Error: no sandbox.")
+
+
 def test_a_node_whose_model_failed_says_what_it_adds_to_the_state() -> None:
     """The function catches the error: `return {"messages": [("ai", "No prices now.")]}`."""
     given = {"messages": [{"type": "human", "data": {"content": "Prices?"}}]}

@@ -444,6 +444,9 @@ def _answer_of(
         asked = others if says.graph is not None and decided else beside
         spoken = says.spoken_messages() if asked else []
         given = last_of(spoken, "assistant")
+        if given is not None and decided and says.graph is not None:
+            # A node may have written it whose agent failed: `Error: the sandbox is gone`.
+            return given
         if given is None and spoken and decided:
             # Functions as nodes may write an agent's answer as a message in the role of a user:
             # `HumanMessage(answer, name="researcher")`, as the models of some providers need it.
