@@ -173,3 +173,20 @@ def test_a_result_without_an_id_answers_the_tool_it_names_and_any_other_is_repor
     assert [(each.what, each.count, each.example) for each in trace.dropped] == [
         ("results without a call", 1, "other: lost")
     ]
+
+
+def test_tools_among_the_items_of_openais_responses_api_are_no_agents(tmp_path: Path) -> None:
+    items = [
+        {"role": "user", "content": "How big is the roof?"},
+        {"type": "function_call", "call_id": "c1", "name": "measure", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "96 m2"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "96"}],
+        },
+    ]
+    path = tmp_path / "items.json"
+    path.write_text(json.dumps(items))
+    with pytest.raises(InputError, match="contains no trace"):
+        load_traces([path])

@@ -97,6 +97,10 @@ def _read_failed_run(document: Document, source: Source, _: Catalog, id_: str) -
 
 def _read_messages(document: Document, source: Source, _: Catalog, id_: str) -> Iterator[Trace]:
     messages = document.decode(list[Message])
+    if any(message.role is None and message.content is None for message in messages):
+        # Items of OpenAI's Responses API: `{"type": "function_call", "name": "look_up", ...}`. The
+        # name is that of a tool, and no item names an agent.
+        return
     if {message.role for message in messages} <= _OF_ONE_AGENT:
         # The format of the OpenAI API has one agent, unless several have names.
         names = {each.name for each in messages if each.role == "assistant" and each.name}
