@@ -383,6 +383,14 @@ def test_the_answer_is_a_message_in_the_role_of_a_user_that_repeats_an_agent() -
     assert turn.output == Content(text="It is 42.")
 
 
+@pytest.mark.parametrize("name", ["SummarizationMiddleware.before_model", "pre_model_hook"])
+def test_a_hook_of_an_agent_that_asks_a_model_is_no_agent(name: str) -> None:
+    hook = _asking(name, 1, "The user wants a boat.")
+    turn = read(_chain("LangGraph", {}, hook, _asking("model", 2, "Take the X-12.")))
+    assert [run.agent for run in turn.runs] == ["main"]
+    assert turn.output == Content(text="Take the X-12.")
+
+
 def test_the_answer_after_the_last_decision_may_be_a_message_of_no_agent() -> None:
     state = {"messages": [{"type": "ai", "data": {"content": "Error: no sandbox."}}]}
     nodes = [_asking("coder", 1, "Let me try."), _asking("boss", 2, '{"next": "FINISH"}')]

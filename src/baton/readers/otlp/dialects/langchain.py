@@ -384,8 +384,14 @@ _UNNAMED = frozenset({"LangGraph", "RunnableSequence", "AgentExecutor"})
 # For an agent that called no tool in this trace. Its graph has only a node that asks a model, and
 # looks like a graph with one agent as a node. If all its nodes have such names, it counts as the
 # loop. In a graph with other names (`writer`, `critic`), each node that asks is an agent.
-_LOOP = frozenset({"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools"})
-"""Names of the nodes of an agent's own loop in LangChain's guides."""
+_LOOP = frozenset(
+    {"agent", "model", "call_model", "llm", "chatbot", "tools", "call_tools",
+     "pre_model_hook", "post_model_hook", "generate_structured_response"}
+)  # fmt: skip
+"""Names of the nodes of an agent's own loop in LangChain's guides, and in `create_react_agent`."""
+# `create_agent` adds a node for each hook of a middleware, named after its class. One can ask a
+# model, too: `SummarizationMiddleware.before_model`.
+_HOOK = re.compile(r".+\.(?:before|after)_(?:model|agent)")
 
 
 @dataclass(slots=True, eq=False)
@@ -558,6 +564,7 @@ def _settle(graph: _Graph, loop: bool) -> None:
     # `create_agent` replaces the name in it: a member of a swarm in a tool has the caller's name.
     made = graph.made if caller is None or graph.made != caller.agent else None
     names = {node.says.graph.path[-1] for node in graph.nodes.values() if node.says.graph}
+    names = {name for name in names if _HOOK.fullmatch(name) is None}
     if loop or graph.made is not None or (graph.asking and names <= _LOOP):
         inner = place.path[-1] if place is not None and place.path else None
         if place is not None and caller is not None and place.path == caller.path:
