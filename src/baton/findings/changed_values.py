@@ -371,7 +371,7 @@ def counted_otherwise(fact: Fact, asked: list[Value], new: list[Value]) -> Value
 
 
 # Words of at most this many letters are rather units than things that are counted: `km`, `min`,
-# `mol`. Five would exclude `hours`: "within 4 hours" for 48 hours.
+# `mol`. Five would exclude `hours`: "within 48 hours" for 4 hours.
 _SHORT_NOUN = 3
 
 

@@ -233,9 +233,8 @@ def open_sqlite(file: Path) -> Engine:
     return engine
 
 
-# The assumed rows of a table. Only the ratios to the numbers below matter: rows of a project are
-# many (400,000), those of a conversation few (10). For any other column, a fiftieth of a table has
-# the same value.
+# The assumed rows of a table. They only have to be in proportion: a project has many of them
+# (400,000), a conversation few (10). Of other columns, a fiftieth of all rows has the same value.
 _ROWS_OF_TABLE = 1_000_000
 _LEFT = {"project": 400_000, "conversation": 10, "key": 1, "id": 1, "started": 10, "at": 10}
 _LEFT_OF_OTHERS = 20_000

@@ -367,7 +367,7 @@ def _gaps(connection: Connection, kept: Sequence[Kept]) -> Counter[tuple[int, in
 
 _RATIO = 1.25
 """The growth from one bucket to the next. Small enough for a share of gaps that is right to a
-quarter; large enough that all gaps from a millisecond to a day fit into 84 rows of a project."""
+quarter; large enough that all gaps from a millisecond to a day take some 80 rows of a project."""
 
 
 def bucket_of(seconds: float) -> int:
