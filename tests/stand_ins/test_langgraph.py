@@ -10,6 +10,7 @@ from tests.stand_ins.playing import (
     Shop,
     asked,
     calls,
+    moment,
     recorded_moment,
     replaying,
     routed,
@@ -127,6 +128,15 @@ def test_a_wrong_dispatch_is_wrong_again_and_right_with_the_changed_component(
             "desk heard: warehouse heard: refund order 7"
         )
     assert shop.charges == []
+
+
+def test_an_agent_that_hands_over_by_itself_is_refused_in_words(shop: Shop) -> None:
+    case = moment("child", "host", "ask_host")
+    assert case.stand_ins is not None
+    case.stand_ins.live = ["transfer_to_warehouse"]
+    with pytest.raises(ProviderError, match="hands over to `warehouse`, in place of") as raised:
+        shop.play(case, "team")
+    assert "HumanMessage" not in str(raised.value)
 
 
 def test_a_description_that_the_router_reads_changes_its_choice(shop: Shop) -> None:

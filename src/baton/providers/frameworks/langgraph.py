@@ -100,8 +100,9 @@ class LangGraph(Framework):
             if isinstance(agent, Node):
                 messages = _without_answer(messages)
             answer = await _go_on(graph, messages, session)
-        except Exception:
+        except Exception as error:
             ended()  # LangGraph turns the exception that ends a decision into an error
+            _refuse_move(error)
             raise
         if isinstance(agent, Node):
             message = sys.modules["langchain_core.messages"].AIMessage(str(answer))
@@ -228,6 +229,22 @@ async def _go_on(graph: Any, messages: Sequence[Message], session: Session) -> A
     result = await graph.ainvoke({"messages": _history(messages)}, config)
     session[KEPT] = result["messages"]
     return str(result["messages"][-1].text)
+
+
+def _refuse_move(error: Exception) -> None:
+    """Raise ProviderError if an agent handed over, as it cannot without the graph around it.
+
+    A supervisor that continues from a result can ask the next agent (`transfer_to_hotels`). Its
+    tool returns `Command(goto="hotels", graph=Command.PARENT)`, which LangGraph raises.
+    """
+    if not is_a(error, "langgraph", "ParentCommand"):
+        return
+    to = getattr(error.args[0] if error.args else None, "goto", None)
+    whom = f" to `{to}`" if isinstance(to, str) and to else ""
+    raise ProviderError(
+        f"the agent hands over{whom}, in place of giving an answer, which it cannot when it is "
+        "played by itself: play the whole conversation (`--form conversation`)"
+    ) from error
 
 
 def _without_answer(messages: Sequence[Message]) -> Sequence[Message]:
