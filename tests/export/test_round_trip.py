@@ -14,7 +14,7 @@ from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.export.wire_proto import encode_proto
 from baton.model import Trace, integrity_problems, known
-from baton.readers.otlp.own import restore
+from baton.readers.otlp.record_as_spans import restore
 from baton.runner.costs import fill_costs
 
 from .generated import records, told

@@ -17,7 +17,7 @@ from opentelemetry.trace import (
 )
 
 from baton.model import Trace
-from baton.readers.otlp import own
+from baton.readers.otlp import record_as_spans as own
 
 from .spans import nanos, spans_of
 

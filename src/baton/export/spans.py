@@ -13,8 +13,8 @@ import msgspec
 from baton.model import AgentRun, Dispatch, GotBack, HandedOff, Said, ToolCall, Trace, Turn, Usage
 from baton.model.trace import OF_DECISIONS
 from baton.model.views import decisions_of, dispatch_usage, dispatched_runs, sum_usage
-from baton.readers.otlp import own
-from baton.readers.otlp.own import TIMES, UNTIMED, Attributes
+from baton.readers.otlp import record_as_spans as own
+from baton.readers.otlp.record_as_spans import TIMES, UNTIMED, Attributes
 from baton.readers.otlp.span import ERROR, Event, Link, Span
 from baton.readers.otlp.span import nanos as seconds
 

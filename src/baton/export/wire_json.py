@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from baton.pull.otlp_json import attributes
-from baton.readers.otlp.own import KIND, SCOPE, Attributes
+from baton.readers.otlp.record_as_spans import KIND, SCOPE, Attributes
 from baton.readers.otlp.span import Span
 
 from .spans import nanos

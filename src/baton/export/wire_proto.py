@@ -17,7 +17,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord as ProtoLog
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
-from baton.readers.otlp.own import SCOPE, Attributes
+from baton.readers.otlp.record_as_spans import SCOPE, Attributes
 from baton.readers.otlp.span import Span
 
 from .spans import nanos

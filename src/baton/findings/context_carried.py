@@ -7,7 +7,6 @@ the caller took up.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from .changed_values import misspelt
 from .copied_prompts import cut_from_copy
 from .facts import HARD, Fact, Reading, as_json, plain_text, read, without_list_numbers
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
+from .lazy_patterns import regex
 from .lost_limits import exclusion_lost, is_reversed, limit_lost
 from .missing_facts import misspelt_in, part_of
 from .only_gaps import (
@@ -446,9 +446,9 @@ _SURENESS = frozenset({"confidence", "certainty", "likelihood", "probability"})
 _LABEL_WORDS = 8
 # Words in names of agents that labels leave out: the label `tariff` chooses `tariff_expert`.
 _KINDS = frozenset({"agent", "assistant", "bot", "clerk", "expert", "node", "specialist", "team"})
-_WORD = re.compile(r"[^\W\d_]+|\d+")
+_WORD = regex(r"[^\W\d_]+|\d+")
 # A label of an enumeration, as programs choose by it: `order_status`, `tier_2`.
-_LABEL = re.compile(r"[^\W\d_]+(?:_\w+)*")
+_LABEL = regex(r"[^\W\d_]+(?:_\w+)*")
 # From how many words on a value is a text that a program passes on, and no label.
 _TEXT_WORDS = 3
 

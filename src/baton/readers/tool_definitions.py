@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from .otlp.values import HIDDEN, first, parsed, text
+from .otlp.attribute_values import HIDDEN, first, parsed, text
 
 # Arguments that name the target, by framework: `agent_name` ADK (`agentName` in JavaScript) and
 # Strands, `subagent_type` Claude Code and LangChain's deep agents, `coworker` and `co_worker`

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from baton.formats.key_case import snake
 from baton.model.redact import Redaction, tag
-from baton.readers.otlp import own
+from baton.readers.otlp import record_as_spans as own
 
 from .otlp import Cleaner, NotOtlp
 from .settings import Settings

@@ -18,9 +18,9 @@ FOLDER = "src/baton/readers/otlp/dialects"
 DIALECT = '''
 """Acme's spans."""
 
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, PlainSpan, Reading
+from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, PlainSpan, Reading
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import text
+from baton.readers.otlp.attribute_values import text
 
 from .base import Dialect
 
@@ -64,7 +64,7 @@ DIALECT = Dialect(
 FRAMEWORK = '''
 """What Acme Flow adds to Acme's spans."""
 
-from baton.readers.otlp.readings import AgentSpan, Reading
+from baton.readers.otlp.span_content import AgentSpan, Reading
 from baton.readers.otlp.span import Span
 
 from .base import Dialect
@@ -82,7 +82,7 @@ DIALECT = Dialect(name="acme", refine=refine)
 SPECIAL = '''
 """What is special about Acme."""
 
-from baton.readers.otlp.readings import Node
+from baton.readers.otlp.span_content import Node
 
 from .base import Dialect, Framework
 
@@ -111,7 +111,7 @@ MODULES = [
 GENERAL = {"agent", "agents", "ai", "code", "framework", "frameworks", "google", "index"}
 """Words in the names of dialects that are not about them: `google.protobuf` is a library."""
 OWN = {
-    "own.py": {"gen_ai"},  # the convention in which Baton writes its own spans
+    "record_as_spans.py": {"gen_ai"},  # the convention in which Baton writes its own spans
     # Files in a tool's own format.
     "wire/json_records.py": {"mlflow"},
     "wire/mlflow.py": {"mlflow"},

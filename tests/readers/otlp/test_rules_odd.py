@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.readers.otlp.spans import Span
 
 from baton.model import Trace
-from baton.readers.otlp.readings import Node, Overlaps, PlainSpan, node_of
+from baton.readers.otlp.span_content import Node, Overlaps, PlainSpan, node_of
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
 from .spans import (

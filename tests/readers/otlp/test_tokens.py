@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.model import Usage
-from baton.readers.otlp.values import usage, usage_of
+from baton.readers.otlp.attribute_values import usage, usage_of
 
 
 def _counts(found: Usage | None) -> tuple[int | None, ...]:

@@ -32,7 +32,7 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 from baton.readers.catalog import Catalog
-from baton.readers.otlp.values import first
+from baton.readers.otlp.attribute_values import first
 
 from .stated import NOT_STATED, details_of, note_tools, read_stated, read_stated_turn
 from .turn import Session, is_bookkeeping, read_turn

@@ -37,7 +37,7 @@ from baton.model import (
 )
 from baton.readers.builder import MAIN, TraceBuilder
 from baton.readers.catalog import Catalog
-from baton.readers.otlp.values import first
+from baton.readers.otlp.attribute_values import first
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .wire import dropped_keys, result_content, session_attributes

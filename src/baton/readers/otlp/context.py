@@ -8,8 +8,8 @@ from baton.model import Content, Ref, Said, ToolCall, Turn
 
 from .dialects import framework_of
 from .messages import Message
-from .readings import AgentSpan, ModelSpan
 from .runs import RunSpans
+from .span_content import AgentSpan, ModelSpan
 
 
 def input_of(agents: list[AgentSpan], models: list[ModelSpan]) -> Content | None:

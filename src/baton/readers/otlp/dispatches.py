@@ -15,13 +15,13 @@ from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
+from .attribute_values import name_key, parsed, plain_name, same_name
 from .dialects import DIALECTS
 from .dialects.handover import asks_all, prompt_of, receiver_in
-from .readings import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
 from .runs import RunSpans
+from .span_content import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
 from .steps import Action
 from .tree import in_milliseconds
-from .values import name_key, parsed, plain_name, same_name
 from .wire.trace_store import conversation_of
 
 # How frameworks answer a transfer that they do not carry out: "Error: transfer_to_king is not a

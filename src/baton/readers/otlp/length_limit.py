@@ -12,8 +12,8 @@ from typing import Any
 
 from baton.formats.nesting import decode_json
 
+from .attribute_values import HIDDEN_VALUE, printed_value
 from .span import Conversation, Event, Span
-from .values import HIDDEN_VALUE, printed_value
 
 _LEAST = 16
 """The shortest limit that is recognised. Names and ids are the longest values of small spans."""

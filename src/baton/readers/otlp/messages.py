@@ -11,7 +11,7 @@ import msgspec
 from baton.formats.nesting import is_too_deep
 from baton.model import Content, Part
 
-from .values import (
+from .attribute_values import (
     HIDDEN,
     attachment,
     block_kind,

@@ -34,14 +34,17 @@ from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder, not_before
 from baton.readers.catalog import Catalog
 
+from .attribute_values import text
 from .context import Contexts, input_of
 from .dialects import DIALECTS, framework_of
 from .dispatches import ActionsByRun, link, offer_tools
 from .length_limit import without_truncated
 from .messages import last_of
-from .own import GUARD as OF_GUARDS
-from .own import part, restore
-from .readings import (
+from .record_as_spans import GUARD as OF_GUARDS
+from .record_as_spans import part, restore
+from .runs import RunSpans, find_runs, in_start_order
+from .span import ERROR, Conversation, Event, Span, error_text
+from .span_content import (
     OWNED,
     AgentSpan,
     MessageSpan,
@@ -51,12 +54,9 @@ from .readings import (
     WorkflowSpan,
     instructions_text,
 )
-from .runs import RunSpans, find_runs, in_start_order
-from .span import ERROR, Conversation, Event, Span, error_text
 from .steps import write_steps
 from .turns import whole_turns
 from .unproven import settle_unproven
-from .values import text
 from .wire.conversations import group
 from .wire.read import SpanFiles
 

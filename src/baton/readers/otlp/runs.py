@@ -11,8 +11,9 @@ import msgspec
 from baton.model import AgentRun, Content, Turn
 from baton.readers.builder import MAIN
 
+from .attribute_values import name_key, plain_name, same_name
 from .dialects import framework_of
-from .readings import (
+from .span_content import (
     OWNED,
     AgentSpan,
     HandoffSpan,
@@ -23,7 +24,6 @@ from .readings import (
     ToolSpan,
     instructions_text,
 )
-from .values import name_key, plain_name, same_name
 
 _DONE = (*OWNED, MessageSpan)
 """Readings that belong to a run, with or without an agent span."""

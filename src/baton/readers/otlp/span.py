@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from .values import first, text
+from .attribute_values import first, text
 
 OK, ERROR = 1, 2
 """Values of ``Span.status`` besides 0, which is unset."""

@@ -11,12 +11,12 @@ import msgspec
 
 from baton.model import Content, Said, Step, ToolCall
 
+from .attribute_values import HIDDEN, name_key, same_name
 from .dialects import DIALECTS, framework_of
 from .dialects.handover import by_name
 from .messages import Answer, Call, Message
-from .readings import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
 from .runs import RunSpans
-from .values import HIDDEN, name_key, same_name
+from .span_content import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
 
 _REFUSED = tuple(text for dialect in DIALECTS for text in dialect.refusals)
 _ASKED = tuple(text for dialect in DIALECTS for text in dialect.questions)

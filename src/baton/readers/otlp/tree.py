@@ -9,7 +9,8 @@ import msgspec
 
 from .dialects import read_span, resolve
 from .dialects.handover import prompt_of
-from .readings import (
+from .span import Event, Span
+from .span_content import (
     OWNED,
     AgentSpan,
     ModelSpan,
@@ -19,7 +20,6 @@ from .readings import (
     as_workflow,
     node_of,
 )
-from .span import Event, Span
 
 _MILLISECOND = 0.001
 """See `_had_ended`."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .attribute_values import same_name
 from .dialects import goes_on
 from .messages import Message
-from .readings import ModelSpan, Node, ToolSpan
 from .span import Event, Span
+from .span_content import ModelSpan, Node, ToolSpan
 from .steps import is_pending
 from .tree import build_tree
-from .values import same_name
 
 
 def whole_turns(turns: list[list[Span]], logs: list[Event]) -> Iterator[list[Node]]:

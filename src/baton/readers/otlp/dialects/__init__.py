@@ -12,7 +12,9 @@ from pkgutil import iter_modules
 
 import msgspec
 
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import MOST_NAMES, amount, counts_in, usage_by
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -20,8 +22,6 @@ from baton.readers.otlp.readings import (
     Reading,
     complete,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import MOST_NAMES, amount, counts_in, usage_by
 
 from .base import Dialect, Framework
 

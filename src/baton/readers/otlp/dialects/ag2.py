@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any
 
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import content, parsed, text
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -22,8 +24,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     as_plain,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, text
 
 from .base import Dialect
 

@@ -7,7 +7,9 @@ from collections import defaultdict, deque
 
 import msgspec
 
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import content, name_key, printed_value, text
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -16,8 +18,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     as_agent,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, name_key, printed_value, text
 
 from .base import Dialect
 

@@ -12,8 +12,20 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from baton.readers.otlp.attribute_values import (
+    HIDDEN_VALUE,
+    content,
+    first,
+    parsed,
+    printed_value,
+    shown,
+    text,
+    usage,
+    whole,
+)
 from baton.readers.otlp.messages import Answer, Call, Message
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     HandoffSpan,
     MessageSpan,
@@ -26,18 +38,6 @@ from baton.readers.otlp.readings import (
     as_agent,
     fail,
     node_of,
-)
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
-    HIDDEN_VALUE,
-    content,
-    first,
-    parsed,
-    printed_value,
-    shown,
-    text,
-    usage,
-    whole,
 )
 
 from .base import Dialect, Framework

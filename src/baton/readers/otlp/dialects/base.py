@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.readings import Node, Reading
 from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import Node, Reading
 
 
 def with_attribute(name: str) -> Callable[[Span], bool]:

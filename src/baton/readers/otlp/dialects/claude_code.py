@@ -11,8 +11,19 @@ from functools import partial
 from typing import Any
 
 from baton.model import Content, Usage
+from baton.readers.otlp.attribute_values import (
+    amount,
+    content,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    whole,
+)
 from baton.readers.otlp.messages import Answer, Message
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -21,8 +32,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     fail,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 
 from .base import Dialect
 

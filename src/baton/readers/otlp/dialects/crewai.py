@@ -12,8 +12,10 @@ from typing import Any
 
 import msgspec
 
+from baton.readers.otlp.attribute_values import content, parsed, text
 from baton.readers.otlp.messages import Answer, Call, Message, last_of
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     MessageSpan,
     ModelSpan,
@@ -27,8 +29,6 @@ from baton.readers.otlp.readings import (
     insert_agents,
     node_of,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, text
 
 from .base import Dialect
 from .handover import hand_over

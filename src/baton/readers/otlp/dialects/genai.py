@@ -9,8 +9,15 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from baton.readers.otlp.attribute_values import (
+    content,
+    first,
+    parsed,
+    text,
+)
 from baton.readers.otlp.messages import ASKS_A_PERSON
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import ERROR, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     HandoffSpan,
     ModelSpan,
@@ -19,13 +26,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     WorkflowSpan,
     fail,
-)
-from baton.readers.otlp.span import ERROR, Span
-from baton.readers.otlp.values import (
-    content,
-    first,
-    parsed,
-    text,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 

@@ -6,9 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from baton.model import AgentCard, Content, Usage
-from baton.readers.otlp.messages import Message, read_message, read_messages
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
+from baton.readers.otlp.attribute_values import (
     content,
     first,
     numbered,
@@ -18,6 +16,8 @@ from baton.readers.otlp.values import (
     usage,
     whole,
 )
+from baton.readers.otlp.messages import Message, read_message, read_messages
+from baton.readers.otlp.span import Event, Span
 from baton.readers.tool_definitions import tool_names
 
 _DETAILS = "gen_ai.client.inference.operation.details"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from baton.readers.otlp.messages import last_of
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -20,7 +21,6 @@ from baton.readers.otlp.readings import (
     insert_agents,
     instructions_text,
 )
-from baton.readers.otlp.span import Event, Span
 
 from . import genai, langchain
 from .base import Dialect

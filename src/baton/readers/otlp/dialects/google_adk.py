@@ -10,10 +10,10 @@ from collections import Counter
 from msgspec import structs
 
 from baton.model import Content
+from baton.readers.otlp.attribute_values import content
 from baton.readers.otlp.messages import Call, Message
-from baton.readers.otlp.readings import ModelSpan, Node, Reading, ToolSpan
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content
+from baton.readers.otlp.span_content import ModelSpan, Node, Reading, ToolSpan
 
 from .base import Dialect, Framework
 

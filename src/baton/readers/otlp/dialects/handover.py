@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from baton.model import Content
+from baton.readers.otlp.attribute_values import content, first, parsed, plain_name, text
 from baton.readers.otlp.messages import last_of, read_messages
-from baton.readers.otlp.readings import Mode, ToolSpan
-from baton.readers.otlp.values import content, first, parsed, plain_name, text
+from baton.readers.otlp.span_content import Mode, ToolSpan
 from baton.readers.tool_definitions import TARGET_ARGUMENTS
 
 # `transfer_to_billing` is how OpenAI Agents, LangGraph's supervisor and AutoGen name their tools,

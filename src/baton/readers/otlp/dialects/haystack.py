@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Content
+from baton.readers.otlp.attribute_values import content, parsed, shown, text, usage_of
 from baton.readers.otlp.messages import read_messages
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     MessageSpan,
     ModelSpan,
@@ -22,8 +24,6 @@ from baton.readers.otlp.readings import (
     WorkflowSpan,
     fail,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, shown, text, usage_of
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.model import Content
+from baton.readers.otlp.attribute_values import content, first, parsed, printed_value, text
 from baton.readers.otlp.messages import Message, read_messages
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span, thrown_in_javascript
+from baton.readers.otlp.span_content import (
     AgentSpan,
     GraphPlace,
     HandoffSpan,
@@ -25,8 +27,6 @@ from baton.readers.otlp.readings import (
     as_plain,
     as_workflow,
 )
-from baton.readers.otlp.span import Event, Span, thrown_in_javascript
-from baton.readers.otlp.values import content, first, parsed, printed_value, text
 
 from .base import Dialect
 

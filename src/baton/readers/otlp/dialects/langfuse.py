@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import (
+    amount,
+    content,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    whole,
+)
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     PlainSpan,
@@ -14,8 +25,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     fail,
 )
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import amount, content, first, parsed, shown, text, usage, whole
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain

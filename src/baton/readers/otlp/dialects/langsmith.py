@@ -13,19 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.readings import (
-    AgentSpan,
-    ModelSpan,
-    Node,
-    PlainSpan,
-    Reading,
-    ToolSpan,
-    as_agent,
-    fail,
-)
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
+from baton.readers.otlp.attribute_values import (
     amount,
     content,
     first,
@@ -35,6 +23,18 @@ from baton.readers.otlp.values import (
     text,
     usage,
     whole,
+)
+from baton.readers.otlp.dialects import genai, langchain
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_agent,
+    fail,
 )
 
 from .base import Dialect

@@ -12,7 +12,9 @@ from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import content, parsed, shown, text
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -25,8 +27,6 @@ from baton.readers.otlp.readings import (
     fail,
     node_of,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, shown, text
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect

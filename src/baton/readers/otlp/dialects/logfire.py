@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.attribute_values import content, parsed, shown, text
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     HandoffSpan,
     ModelSpan,
@@ -19,8 +21,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     fail,
 )
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import content, parsed, shown, text
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect

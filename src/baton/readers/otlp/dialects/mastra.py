@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from baton.model import AgentCard, Content
+from baton.readers.otlp.attribute_values import content, parsed, shown, text
 from baton.readers.otlp.messages import Answer, Call, Message, read_messages
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
@@ -23,8 +25,6 @@ from baton.readers.otlp.readings import (
     as_plain,
     fail,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, shown, text
 
 from . import genai
 from .base import Dialect, with_attribute

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from baton.readers.otlp.attribute_values import text
 from baton.readers.otlp.messages import ASKS_A_PERSON
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     HandoffSpan,
     Node,
@@ -14,8 +16,6 @@ from baton.readers.otlp.readings import (
     WorkflowSpan,
     as_plain,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import text
 
 from .base import Dialect
 

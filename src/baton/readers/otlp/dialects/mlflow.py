@@ -12,8 +12,20 @@ import msgspec
 
 from baton.formats.nesting import decode_json
 from baton.model import Usage
+from baton.readers.otlp.attribute_values import (
+    amount,
+    content,
+    finite,
+    first,
+    parsed,
+    shown,
+    text,
+    usage,
+    whole,
+)
 from baton.readers.otlp.messages import Answer, Call, Message, read_messages
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     HandoffSpan,
     ModelSpan,
@@ -25,18 +37,6 @@ from baton.readers.otlp.readings import (
     agent_between,
     fail,
     insert_agents,
-)
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
-    amount,
-    content,
-    finite,
-    first,
-    parsed,
-    shown,
-    text,
-    usage,
-    whole,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 

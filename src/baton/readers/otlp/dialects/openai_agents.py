@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from baton.readers.otlp.readings import Node, PlainSpan
 from baton.readers.otlp.span import ERROR, error_text
+from baton.readers.otlp.span_content import Node, PlainSpan
 
 from .base import Dialect, Framework
 

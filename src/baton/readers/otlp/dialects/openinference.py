@@ -6,19 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import AgentCard
-from baton.readers.otlp.dialects import langchain
-from baton.readers.otlp.messages import Message, read_message, read_messages
-from baton.readers.otlp.readings import (
-    AgentSpan,
-    HandoffSpan,
-    ModelSpan,
-    PlainSpan,
-    Reading,
-    ToolSpan,
-    fail,
-)
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import (
+from baton.readers.otlp.attribute_values import (
     amount,
     content,
     first,
@@ -28,6 +16,18 @@ from baton.readers.otlp.values import (
     text,
     usage,
     whole,
+)
+from baton.readers.otlp.dialects import langchain
+from baton.readers.otlp.messages import Message, read_message, read_messages
+from baton.readers.otlp.span import Span
+from baton.readers.otlp.span_content import (
+    AgentSpan,
+    HandoffSpan,
+    ModelSpan,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    fail,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 

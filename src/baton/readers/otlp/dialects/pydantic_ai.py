@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from baton.readers.otlp.values import parsed, text
+from baton.readers.otlp.attribute_values import parsed, text
 from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect, Framework

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Content
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, Node, Reading, ToolSpan
+from baton.readers.otlp.attribute_values import content, parsed, text
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, parsed, text
+from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 
 from . import genai
 from .base import Dialect

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+from baton.readers.otlp.attribute_values import content, parsed, text
 from baton.readers.otlp.messages import Call, Message
-from baton.readers.otlp.readings import AgentSpan, ModelSpan, Reading, ToolSpan, as_plain
 from baton.readers.otlp.span import Span
-from baton.readers.otlp.values import content, parsed, text
+from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Reading, ToolSpan, as_plain
 from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect

@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection
 from functools import partial
 
-from baton.readers.otlp.readings import AgentSpan, Node, Reading, ToolSpan, WorkflowSpan
+from baton.readers.otlp.attribute_values import parsed
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import parsed
+from baton.readers.otlp.span_content import AgentSpan, Node, Reading, ToolSpan, WorkflowSpan
 
 from .base import Dialect, Framework
 

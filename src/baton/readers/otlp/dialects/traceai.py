@@ -19,8 +19,18 @@ import msgspec
 from baton.model import Content, Usage
 from baton.model.views import sum_usage, token_count
 from baton.readers.claude.wire import answer_content
+from baton.readers.otlp.attribute_values import (
+    amount,
+    content,
+    first,
+    plain_name,
+    shown,
+    text,
+    usage_of,
+)
 from baton.readers.otlp.messages import Call, Message
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     MessageSpan,
     Node,
@@ -30,16 +40,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     as_plain,
     node_of,
-)
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
-    amount,
-    content,
-    first,
-    plain_name,
-    shown,
-    text,
-    usage_of,
 )
 from baton.readers.tool_definitions import tool_names
 

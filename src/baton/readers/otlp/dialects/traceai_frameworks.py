@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from baton.readers.otlp.readings import Reading
 from baton.readers.otlp.span import Span
+from baton.readers.otlp.span_content import Reading
 
 from . import openinference
 from .base import Dialect

@@ -5,8 +5,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from operator import attrgetter
 
+from baton.readers.otlp.attribute_values import content, first, parsed, shown, text
 from baton.readers.otlp.dialects import genai, langchain
-from baton.readers.otlp.readings import (
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
     AgentSpan,
     Node,
     PlainSpan,
@@ -14,8 +16,6 @@ from baton.readers.otlp.readings import (
     ToolSpan,
     fail,
 )
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import content, first, parsed, shown, text
 
 from .base import Dialect
 from .handover import hand_over

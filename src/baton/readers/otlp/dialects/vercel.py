@@ -14,19 +14,7 @@ from typing import Any
 import msgspec
 
 from baton.model import AgentCard, Content, Usage
-from baton.readers.otlp.messages import Call, Message, read_messages
-from baton.readers.otlp.readings import (
-    AgentSpan,
-    ModelSpan,
-    Node,
-    PlainSpan,
-    Reading,
-    ToolSpan,
-    as_plain,
-    fail,
-)
-from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.values import (
+from baton.readers.otlp.attribute_values import (
     content,
     finite,
     first,
@@ -35,6 +23,18 @@ from baton.readers.otlp.values import (
     text,
     usage,
     whole,
+)
+from baton.readers.otlp.messages import Call, Message, read_messages
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    PlainSpan,
+    Reading,
+    ToolSpan,
+    as_plain,
+    fail,
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from baton.readers.otlp.dialects import DIALECTS
-from baton.readers.otlp.own import CONVERSATION
+from baton.readers.otlp.record_as_spans import CONVERSATION
 from baton.readers.otlp.span import Event, Span
 
 

@@ -18,7 +18,7 @@ from baton import iter_traces, load_traces
 from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.model import InputError, integrity_problems
-from baton.readers.otlp.own import is_own, restore
+from baton.readers.otlp.record_as_spans import is_own, restore
 
 RECORD = ROOT / "tests" / "records" / "claude_two_dispatches.json"
 OTEL = ROOT / "tests" / "data" / "otel" / "pydantic-ai"

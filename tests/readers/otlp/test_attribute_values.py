@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from baton.model import Content
-from baton.readers.otlp.values import amount, content, parsed, same_name, shown, whole
+from baton.readers.otlp.attribute_values import amount, content, parsed, same_name, shown, whole
 
 
 @pytest.mark.parametrize(

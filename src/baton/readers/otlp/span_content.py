@@ -17,9 +17,9 @@ import msgspec
 
 from baton.model import AgentCard, Content, Usage
 
+from .attribute_values import content
 from .messages import Answer, Message, last_of, read_messages
 from .span import ERROR, Span, error_text
-from .values import content
 
 Mode = Literal["transfer", "delegate"]
 
