@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.model import InputError
-from baton.model.rounding import digits
+from baton.model.score import digits
 from baton.reports.text import one_line
 
 from .options import Flag, Whole

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from baton.model import Differs, Hop, changed, counted, first_difference, incomparable
-from baton.model.rounding import digits
+from baton.model.score import digits
 from baton.stats.comparison import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
 from .baseline import Snapshot

@@ -13,7 +13,7 @@ from rich.table import Table
 from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
 from baton.gate.compare_case import CaseSide, CaseStep, ComparedCase
 from baton.model import Hop, Score, counted
-from baton.model.rounding import rounded
+from baton.model.score import rounded
 from baton.stats.comparison import PASSED, AxisChange
 
 from .markdown import cell, code

@@ -20,7 +20,7 @@ from baton.model import (
     RoutingCell,
     counted,
 )
-from baton.model.rounding import digits, rounded
+from baton.model.score import digits, rounded
 from baton.stats.intervals import is_above, mean_interval, share
 from baton.stats.repeats import Repeats, of_repeats
 from baton.stats.routing import agents_of, mistakes

@@ -22,7 +22,7 @@ from baton.model import (
     chain_turns,
     counted,
 )
-from baton.model.rounding import digits
+from baton.model.score import digits
 from baton.plugins import Alias, Entry
 from baton.store import Header, IndexRow, Reportable, recorded_of
 

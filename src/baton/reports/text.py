@@ -17,7 +17,7 @@ from rich.style import Style
 from rich.text import Text as RichText
 
 from baton.model import CaseResult, Content, Placed, Score, named_evidence
-from baton.model.rounding import digits
+from baton.model.score import digits
 from baton.model.visible import folded_line, visible, visible_line
 from baton.safe_output import own_output
 

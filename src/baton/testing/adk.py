@@ -14,8 +14,7 @@ import msgspec
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.formats.document import Document, read_bytes
 from baton.model import CaseResult, Dataset, InputError, Problem, counted
-from baton.model.rounding import digits
-from baton.model.score import passes
+from baton.model.score import digits, passes
 from baton.model.visible import visible, visible_line, without_commands
 from baton.reports.terminal import failure_text
 from baton.runner.loop import run

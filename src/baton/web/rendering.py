@@ -20,7 +20,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup, escape
 
 from baton.model import counted
-from baton.model.rounding import digits, rounded
+from baton.model.score import digits, rounded
 from baton.model.visible import (
     LINE_BREAKS,
     UNSEEN,

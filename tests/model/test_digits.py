@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.model.rounding import digits, rounded
+from baton.model.score import digits, rounded
 
 
 @pytest.mark.parametrize(
