@@ -13,6 +13,7 @@ from tests.reports.desk import write_desk
 from tests.reports.hostile import hostile_evaluation, hostile_texts
 
 from baton.cli import main
+from baton.testing.build import evaluation, result, score
 
 pytestmark = pytest.mark.heavy
 MANY = 5_000
@@ -165,6 +166,15 @@ def test_repeats_that_failed_alike_are_one_row_which_opens_each(
     click(tab, ".chip.failed")
     assert (tab.run(rows), count(tab)) == ("refund  failed 3 of 5", "3 of 5")
     assert tab.errors == []
+
+
+def test_a_value_just_below_its_threshold_does_not_look_equal_to_it(
+    tmp_path: Path, tab: Browser
+) -> None:
+    close = score("failed", evaluator="tool_calls", value=0.997, threshold=0.998)
+    evaluation(result(close)).to_html(tmp_path / "report.html")
+    tab.open(tmp_path / "report.html", "#case0")
+    tab.until("document.querySelector('#view').textContent.includes('0.997 / 0.998')")
 
 
 @pytest.fixture
