@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from tests.cli.test_record import SPANS, shape
 from tests.conftest import Baton
 
-from baton.server.otlp import status
+from baton.server.otlp_bodies import status
 
 from .conftest import Answer, Collector
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests import virtual_time
 
-from baton.judges.network import Brake, Pace
+from baton.judges.request_limits import Brake, Pace
 from baton.judges.verdict import CallError
 
 

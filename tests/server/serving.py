@@ -13,7 +13,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from baton.server import receive
+from baton.server import receive_http
 from baton.server.access import Access, AccessSettings, CheckSource
 from baton.server.api import routes
 from baton.server.endpoints import ApiState
@@ -28,12 +28,15 @@ def api(
     """Serve the API, and receiving if that is asked for; return the address."""
     access = Access(store, settings)
     app = Starlette(
-        routes=[*(receive.routes() if receives else []), *routes(ApiState(store, access, **state))],
+        routes=[
+            *(receive_http.routes() if receives else []),
+            *routes(ApiState(store, access, **state)),
+        ],
         middleware=[Middleware(CheckSource, access=access)],
     )
     app.state.access = access
     if receives:
-        app.state.receiver = receive.Receiver(store, LiveSettings(None, {}, print))
+        app.state.receiver = receive_http.Receiver(store, LiveSettings(None, {}, print))
     # No logging of its own: `dictConfig` closes all handlers, and that of absl (of rouge-score) its
     # stream with it, which is the file that pytest captures in.
     config = uvicorn.Config(

@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from baton.server.content import cleaner_of
-from baton.server.otlp import Form, Kind, NotOtlp, read_export
+from baton.server.otlp_bodies import Form, Kind, NotOtlp, read_export
 from baton.server.settings import Settings
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"

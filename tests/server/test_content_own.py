@@ -16,7 +16,7 @@ from baton.export.wire_json import encode_json
 from baton.export.wire_proto import encode_proto
 from baton.model import AgentRun, Dispatch, Said, ToolCall, Trace, Turn, known
 from baton.server.content import cleaner_of
-from baton.server.otlp import Form, read_export
+from baton.server.otlp_bodies import Form, read_export
 from baton.server.settings import Settings
 
 RECORDED = ROOT / "tests" / "records"

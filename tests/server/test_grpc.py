@@ -18,7 +18,7 @@ from baton.model import InputError
 from baton.server.access import Access, create_key
 from baton.server.grpc import start
 from baton.server.inbox import Inbox
-from baton.server.receive import Receiver
+from baton.server.receive_http import Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 

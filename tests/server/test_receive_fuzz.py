@@ -26,7 +26,7 @@ from sqlalchemy import select
 
 from baton.server.content import cleaner_of
 from baton.server.inbox import Inbox
-from baton.server.otlp import Kind, NotOtlp, TooLarge, read_export, unpack
+from baton.server.otlp_bodies import Kind, NotOtlp, TooLarge, read_export, unpack
 from baton.server.schema import trace
 from baton.server.settings import Settings
 from baton.server.store import open_store

@@ -17,7 +17,7 @@ from baton.model.prices import ModelPrice
 from .cache import Verdict, VerdictCache
 from .client import Embedded, EmbeddingClient
 from .judge_settings import JudgeSettings, check_ready
-from .network import Budget, Costs, Pace
+from .request_limits import Budget, Costs, Pace
 from .verdict import CallError
 
 _AT_ONCE = 100

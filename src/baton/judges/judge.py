@@ -17,7 +17,7 @@ from .cache import Verdict, VerdictCache, cache_key
 from .client import LlmClient
 from .fenced_prompts import USUAL_OUTPUT, prompt_for
 from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
-from .network import Bill, Budget, Connect, Costs, Network
+from .request_limits import Bill, Budget, Connect, Costs, Network
 from .verdict import AnswerError, CallError, check_schema, read_verdict
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from .model_tools import MODEL_TOOLS
+from .adk_model_tools import MODEL_TOOLS
 
 # ADK's classes for agents; classes that the code derives from them are added.
 _AGENT_CLASSES = frozenset(

@@ -12,7 +12,7 @@ from baton.formats.opening import read_bytes
 from baton.model import InputError
 
 from .adk_agents import ADK_TOOLS, LLM_AGENTS, OPAQUE, Child, CodeAgent, Instruction
-from .model_tools import MODEL_TOOLS
+from .adk_model_tools import MODEL_TOOLS
 
 ROOT_FILE = "root_agent.yaml"
 # Real apps have a few files; hostile ones may have any number of them.

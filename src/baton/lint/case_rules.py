@@ -14,7 +14,8 @@ from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
 from .adk_app import App
-from .app_rules import (
+from .adk_model_tools import MODEL_TOOLS
+from .adk_rules import (
     FUNCTION_AGENT,
     SEARCH_METRIC,
     SECOND_PARENT,
@@ -29,7 +30,6 @@ from .app_rules import (
     unknown_tools,
 )
 from .checked_files import CaseFile, CriteriaFile, LintWarning, Scope, Written
-from .model_tools import MODEL_TOOLS
 
 BARE_TURN = "bare-turn"
 

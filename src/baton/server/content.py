@@ -18,7 +18,7 @@ from baton.formats.key_case import snake
 from baton.model.redact import Redaction, tag
 from baton.readers.otlp import record_as_spans as own
 
-from .otlp import Cleaner, NotOtlp
+from .otlp_bodies import Cleaner, NotOtlp
 from .settings import Settings
 
 _STAYS = re.compile(

@@ -36,13 +36,13 @@ from baton.model import InputError, Problem
 from baton.model.secrets import mask
 from baton.model.visible import visible, visible_line
 
-from . import api, receive
+from . import api, receive_http
 from .access import Access, CheckSource, Denied, Right
 from .database import Unavailable
 from .endpoints import ApiState
 from .guards import GuardStores
 from .judging import lacking, rules_with_status
-from .receive import Receiver
+from .receive_http import Receiver
 from .settings import LiveSettings, Settings
 from .store import Store, open_store
 
@@ -127,7 +127,7 @@ def application(
 
     app = Starlette(
         routes=[
-            *(receive.routes() if receiver is not None else []),
+            *(receive_http.routes() if receiver is not None else []),
             *answered,
             *(() if shown is None else shown.routes),
         ],

@@ -27,10 +27,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from sqlalchemy import event
 from starlette.applications import Starlette
 
-from baton.server import receive
+from baton.server import receive_http
 from baton.server.access import Access, create_key
 from baton.server.inbox import Inbox, Item
-from baton.server.receive import Receiver
+from baton.server.receive_http import Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 
@@ -40,7 +40,7 @@ from .sending import JSON, PROTOBUF, Answer, Client, bomb, logs, serving, spans,
 @contextmanager
 def _server(store: Store, file: Path | None = None) -> Iterator[Client]:
     settings = LiveSettings(file, {}, print)
-    app = Starlette(routes=receive.routes())
+    app = Starlette(routes=receive_http.routes())
     app.state.access = Access(store)
     app.state.receiver = Receiver(store, settings)
     with serving(app) as client:
@@ -249,7 +249,7 @@ def test_too_deep_a_queue_and_too_many_requests_are_refused_for_now(
 ) -> None:
     file = tmp_path / "server.yaml"
     file.write_text("limits: {queue: 1}\n")
-    assert receive.RETRY_AFTER == 2
+    assert receive_http.RETRY_AFTER == 2
     with _server(store, file) as client:
         assert client.post("/v1/traces", spans(trace=1).SerializeToString()).status == 200
     with _server(store, file) as client:

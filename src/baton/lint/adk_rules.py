@@ -11,8 +11,8 @@ from baton.model import Case, suggestion
 
 from .adk_agents import CodeAgent
 from .adk_app import App
+from .adk_model_tools import MODEL_TOOLS
 from .checked_files import CaseFile, LintWarning, Scope
-from .model_tools import MODEL_TOOLS
 
 FUNCTION_AGENT = "function-agent"
 _NAMELESS = ("lambda", "partial")

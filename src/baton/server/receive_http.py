@@ -22,7 +22,7 @@ from .access import Denied, caller_of
 from .content import cleaner_of
 from .database import Unavailable, without_reason
 from .inbox import Entry, GroupCommit, Inbox, entry_of
-from .otlp import (
+from .otlp_bodies import (
     Cleaner,
     Export,
     Form,
