@@ -137,7 +137,7 @@ def test_cases_of_one_issue_are_drawn_apart_if_there_is_nothing_else_and_it_says
 
 def test_too_few_groups_are_refused_with_how_many_it_takes() -> None:
     cases = [moment(f"m{n}", f"trace-{n % 3}", TOPICS[n]) for n in range(12)]
-    with pytest.raises(InputError, match=r"12 cases in 3 groups are too few.*at least 6"):
+    with pytest.raises(InputError, match=r"3 of 12 count .*, and 6 are needed"):
         draw(units_of(cases), 1)
     with pytest.raises(InputError, match="several cases have the id `c`"):
         draw(units_of([routed("c", TOPICS[0]), routed("c", TOPICS[1])]), 1)
