@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import select
 import stat
 from collections.abc import Iterable, Iterator
@@ -27,6 +28,7 @@ _LARGE = 64 << 20
 # Bytes that are read at once, and the size up to which a file is read in one go.
 _READ_BYTES = 1 << 20
 _BUFFER = 1 << 17  # lines of recordings are often longer than Python's buffer of 8 KiB
+_NOT_BLANK = re.compile(rb"\S")
 _File = str | PathLike[str]
 
 
@@ -189,9 +191,12 @@ def _first_of_lines(stream: BinaryIO, file: _File) -> bytes | None:
 
 
 def first_of_lines_in(data: bytes) -> bytes | None:
-    """Like :func:`first_of_lines`, for a file that is read already."""
-    line, _, rest = data.lstrip().partition(b"\n")
-    return line if rest and not rest.isspace() else None
+    """Like :func:`first_of_lines`, for a file that is read already. It copies only that line."""
+    first = _NOT_BLANK.search(data)
+    end = data.find(b"\n", first.start()) if first is not None else -1
+    if first is None or end < 0 or _NOT_BLANK.search(data, end) is None:
+        return None
+    return data[first.start() : end]
 
 
 def open_file(file: _File) -> BinaryIO:
