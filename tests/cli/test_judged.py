@@ -156,7 +156,7 @@ def test_the_gate_names_axis_sub_agent_and_case(baton: Run, tmp_path: Path, llm:
     assert found.code == 1
     line = next(line for line in found.out.splitlines() if "scope_fidelity by agent" in line)
     assert "the mean of `validator-agent` is 0.00 over 1; the worst: f46d0249" in line
-    assert " 0.00 at dispatch dispatch1 (main → validator-agent)" in line
+    assert " 0.00 at dispatch1 (main → validator-agent)" in line
     header = next(line for line in found.out.splitlines() if line.startswith("mean (verdicts)"))
     assert header.split()[2:] == list(AXES)
     assert "refactor-agent" in found.out

@@ -71,7 +71,7 @@ def test_a_result_of_which_nothing_shows_was_ignored() -> None:
 def test_an_answer_without_a_word_of_the_result_can_not_be_told(result: str, answer: str) -> None:
     found = judge(trip(result, said(answer)))
     assert isinstance(found, NotRecorded)
-    assert "0 of" in found.says
+    assert "none of" in found.says
 
 
 def test_the_share_is_the_weight_found_of_the_weight_of_all() -> None:

@@ -35,7 +35,7 @@ def test_a_failure_names_agents_dispatch_and_step(
     else:
         package.score(OVERSTEPPED, evaluators=["dispatch_scope"]).save(folder)
     text = report(baton, folder, name)
-    assert "dispatch dispatch1 (main → " in text
+    assert "dispatch1 (main → " in text
     assert "step " in text
 
 

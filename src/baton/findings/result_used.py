@@ -668,7 +668,11 @@ def _nothing_back(trace: Trace, dispatch: Dispatch) -> str:
 
 
 def _counted(case: _Case) -> str:
-    return f"{len(case.found)} of {len(case.facts)} facts of it came up again"
+    """Count the facts of the result: "2 of its 4 facts came up again"."""
+    facts, found = len(case.facts), len(case.found)
+    if facts == 1:
+        return "its only fact came up again" if found else "its only fact did not come up again"
+    return f"{found or 'none'} of its {facts} facts came up again"
 
 
 def _details(case: _Case) -> dict[str, Any]:

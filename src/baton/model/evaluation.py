@@ -85,10 +85,14 @@ class Placed(msgspec.Struct, frozen=True, array_like=True):
     sender: str | None = None
 
     def named(self, id_: str) -> str:
-        """Name it for a person: `dispatch d1 (desk → research)`, `step s5 (research)`."""
+        """Name it for a person: `dispatch d1 (desk → research)`, `step s5 (research)`.
+
+        An id that says itself what it is stands alone: `dispatch1 (desk → research)`.
+        """
+        name = id_ if id_.startswith(self.kind) else f"{self.kind} {id_}"
         if self.kind == "dispatch":
-            return f"dispatch {id_} ({self.sender or 'the program'} → {self.agent})"
-        return f"{self.kind} {id_} ({self.agent})"
+            return f"{name} ({self.sender or 'the program'} → {self.agent})"
+        return f"{name} ({self.agent})"
 
 
 class FailedAt(msgspec.Struct, frozen=True, array_like=True):
