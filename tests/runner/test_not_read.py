@@ -1,5 +1,7 @@
 """Notices on content that a reader could not place."""
 
+from pathlib import Path
+
 from baton import score
 from baton.model import REPEATED, Dropped
 from baton.testing.build import answered
@@ -33,11 +35,24 @@ def test_unknown_keys_do_not_alarm() -> None:
     assert said == f"unknown keys were ignored, and change no verdict: {listed}"
 
 
-def test_a_recording_with_any_number_of_unknown_keys_does_not_fill_the_memory() -> None:
+def test_a_recording_with_any_number_of_unknown_keys_has_a_short_row_in_the_index(
+    tmp_path: Path,
+) -> None:
     one = answered("Done.")
     one.dropped = [Dropped(what=f"key `{number}`") for number in range(5000)]
-    (said,) = score([one], None, ["latency"]).notices
-    assert said.endswith(": `0`, `1`, `2`, `3`, `4` and over 996 more")
+    scored = score([one], None, ["latency"])
+    scored.save(tmp_path / "evaluation")
+    assert (tmp_path / "evaluation" / "index.jsonl").stat().st_size < 2000
+    (said,) = scored.notices
+    assert said.endswith(": `0`, `1`, `2`, `3`, `4` and over 16 more")
     one.dropped = [Dropped(what=f"event {number}") for number in range(5000)]
     lost = score([one], None, ["latency"]).notices
-    assert lost[-1] == "not read, so not scored: content of over 996 more kinds"
+    assert lost[-1] == "not read, so not scored: content of over 16 more kinds"
+
+
+def test_recordings_with_any_number_of_unknown_keys_do_not_fill_the_memory() -> None:
+    traces = [answered("Done.") for _ in range(100)]
+    for place, one in enumerate(traces):
+        one.dropped = [Dropped(what=f"key `{20 * place + number}`") for number in range(20)]
+    (said,) = score(traces, None, ["latency"]).notices
+    assert said.endswith(": `0`, `1`, `2`, `3`, `4` and over 996 more")

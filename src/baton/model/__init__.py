@@ -111,6 +111,8 @@ from .score import (
 from .stand_ins import StandIn, StandIns
 from .trace import (
     DEFINED,
+    OTHER_CONTENT,
+    OTHER_KEYS,
     READ_VERSIONS,
     REPEATED,
     SCHEMA_VERSION,
@@ -132,6 +134,7 @@ from .trace import (
     Trace,
     Turn,
     Usage,
+    few_kinds,
     known,
 )
 
@@ -139,6 +142,8 @@ __all__ = [
     "COUNTERS",
     "DEFINED",
     "OTHERS",
+    "OTHER_CONTENT",
+    "OTHER_KEYS",
     "READ_VERSIONS",
     "REPEATED",
     "SCHEMA_VERSION",
@@ -243,6 +248,7 @@ __all__ = [
     "content_version",
     "counted",
     "digest",
+    "few_kinds",
     "first_difference",
     "incomparable",
     "integrity_problems",

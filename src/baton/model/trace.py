@@ -260,8 +260,23 @@ class Dropped(Record, kw_only=True):
 
 UNKNOWN_KEY = "key "
 """How a key is named that the reader of a format does not know. No verdict depends on one."""
+OTHER_KEYS, OTHER_CONTENT = f"{UNKNOWN_KEY}of another name", "content of other kinds"
+"""How kinds are named that are only counted together, because there are many."""
 REPEATED = "returned by the program, but already in its spans"
 """What is dropped because the trace has it from a better source: nothing of it is lost."""
+# Reports name five kinds of content that was not read. A row of an index is read for each case, and
+# has to stay short: a file can have 50,000 unknown keys.
+_MOST_KINDS = 20
+
+
+def few_kinds(dropped: list[Dropped]) -> list[Dropped]:
+    """Return what was lost; from the 21st kind on, only how often."""
+    lost = [each for each in dropped if each.what != REPEATED]
+    kept, others = lost[:_MOST_KINDS], lost[_MOST_KINDS:]
+    keys = sum(each.count for each in others if each.what.startswith(UNKNOWN_KEY))
+    content = sum(each.count for each in others) - keys
+    counts = ((OTHER_KEYS, keys), (OTHER_CONTENT, content))
+    return kept + [Dropped(what=what, count=count) for what, count in counts if count]
 
 
 DEFINED, TARGETS = "defined_agents", "targets"

@@ -9,7 +9,8 @@ from typing import Literal, Protocol, Self
 
 from baton.gate.thresholds import NOTHING, Decision
 from baton.model import (
-    REPEATED,
+    OTHER_CONTENT,
+    OTHER_KEYS,
     STATUSES,
     UNKNOWN_KEY,
     AgentCard,
@@ -25,6 +26,7 @@ from baton.model import (
     RoutingCounts,
     Status,
     counted,
+    few_kinds,
 )
 from baton.store import (
     Encoded,
@@ -74,7 +76,7 @@ class Tally:
         self.by_agent.add(result.by_agent, result.case_id, result.repeat)
         if result.trace is not None:
             self.agents.add(result.trace.agents)
-            self.lose(result.trace.dropped)
+            self.lose(few_kinds(result.trace.dropped))
         if result.efficiency is not None:
             self.agents.add_models(result.efficiency.models)
         self._fail(result.failed_at())
@@ -109,12 +111,10 @@ class Tally:
     def lose(self, dropped: Iterable[Dropped], by: int = 1) -> None:
         """Count what the reader of a trace could not place."""
         for each in dropped:
-            if each.what == REPEATED:
-                continue
             # A recording may have any number of unknown keys; reports name five kinds.
             is_counted = each.what in self._dropped or len(self._dropped) < _MOST_COUNTED
             is_key = each.what.startswith(UNKNOWN_KEY)
-            what = each.what if is_counted else _OTHER_KEYS if is_key else _OTHERS
+            what = each.what if is_counted else OTHER_KEYS if is_key else OTHER_CONTENT
             known = self._dropped.setdefault(what, Dropped(what=what, count=0))
             known.count += each.count * by
             known.example = known.example or each.example
@@ -122,6 +122,7 @@ class Tally:
     def lost(self) -> list[str]:
         """Say what was not read, as verdicts know nothing of it: a file that is truncated."""
         every = [each for each in self._dropped.values() if each.count > 0]
+        every.sort(key=lambda each: each.what in (OTHER_CONTENT, OTHER_KEYS))  # named ones first
         keys = [each for each in every if each.what.startswith(UNKNOWN_KEY)]
         content = [each for each in every if not each.what.startswith(UNKNOWN_KEY)]
         notices = []
@@ -242,12 +243,10 @@ class Tally:
 
 
 def _over(kinds: Sequence[Dropped]) -> str:
-    """Return "over " if the last kind stands for any number of others."""
-    return "over " if kinds[-1].what in (_OTHERS, _OTHER_KEYS) else ""
+    """Return "over " if one of the kinds stands for any number of others."""
+    return "over " if any(each.what in (OTHER_CONTENT, OTHER_KEYS) for each in kinds) else ""
 
 
-_OTHERS = "content of other kinds"
-_OTHER_KEYS = f"{UNKNOWN_KEY}of another name"
 _LOW = 0.7
 """The pass rate from which no hint is needed."""
 _MOST_COUNTED = 1000

@@ -54,6 +54,7 @@ from baton.model import (
     RoutingCell,
     Status,
     Trace,
+    few_kinds,
 )
 from baton.model.option_names import option
 from baton.model.secrets import knows_secrets, mask_json
@@ -86,7 +87,7 @@ def row_of(result: CaseResult) -> IndexRow:
         tags=result.tags,
         failed_at=result.failed_at(),
         content=result.content,
-        dropped=result.trace.dropped if result.trace is not None else [],
+        dropped=few_kinds(result.trace.dropped) if result.trace is not None else [],
     )
 
 
