@@ -523,7 +523,7 @@ def _numbers_by_name(answer: Content | None) -> dict[str, set[str]]:
         numbers = {key for number in re.findall(NUMBER, text) for key in number_keys(number)}
         if name and numbers:
             found.setdefault(name.casefold(), set()).update(numbers)
-    # A year or a limit that every entry repeats is no number of one name.
+    # A year or a limit that every entry repeats says nothing about one name.
     everywhere = set.intersection(*found.values()) if len(found) > 1 else set()
     return {name: numbers - everywhere or numbers for name, numbers in found.items()}
 

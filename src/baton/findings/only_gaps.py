@@ -62,7 +62,7 @@ def tells_story(text: str) -> bool:
 _WHEN = (
     r"\b(?:on|from|starting|begin\w*|between|to|at|for|am|vom|ab|um|zum|le|du|el|del|à)\s(?:the )?"
 )
-# An excuse with such a word is a demand all the same: "I can't eat nuts, so it must be free of
+# An excuse with such a word is still a demand: "I can't eat nuts, so it must be free of
 # them".
 _DEMANDS = regex(r"\b(?:must|darf|dürfen|doit|debe)\b")
 # How many other numbers and names of a request a prompt has to carry before the missing one counts
