@@ -672,7 +672,8 @@ def _counted(case: _Case) -> str:
     facts, found = len(case.facts), len(case.found)
     if facts == 1:
         return "its only fact came up again" if found else "its only fact did not come up again"
-    return f"{found or 'none'} of its {facts} facts came up again"
+    share = "all" if found == facts else found or "none"
+    return f"{share} of its {facts} facts came up again"
 
 
 def _details(case: _Case) -> dict[str, Any]:
