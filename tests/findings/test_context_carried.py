@@ -250,6 +250,26 @@ def test_a_program_keeps_the_decision_who_is_next(receiver: str, decision: str) 
 
 @pytest.mark.parametrize(
     "answer",
+    [
+        "Bill MT-7781 is overdue, ask meter_reader.",
+        '{"next": "meter_reader", "bill": "MT-7781", "overdue_days": 41}',
+    ],
+)
+def test_what_is_stated_beside_a_decision_does_not_pass_if_it_did_not_arrive(answer: str) -> None:
+    user = "What do I owe for meter 4310 until 5 May?"
+    trace = trip(None, user=user, kind="sequence", received=user, to_agent="meter_reader")
+    trace.turns[0].dispatches[0].prompt = None
+    trace.turns[0].runs[1].agent = "meter_reader"
+    trace.turns[0].runs[0].output = Content(text="meter_reader")
+    assert isinstance(judge(trace), Clear)
+    trace.turns[0].runs[0].output = Content(text=answer)
+    found = judge(trace)
+    assert isinstance(found, NotRecorded)
+    assert "`MT-7781`" in found.says
+
+
+@pytest.mark.parametrize(
+    "answer",
     ['{"price": 18.4, "lead_days": 9}', '{"found": "BRK-220"}', "The reader of meter 4310 is ill."],
 )
 def test_what_an_agent_found_is_no_decision(answer: str) -> None:

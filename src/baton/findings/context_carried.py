@@ -120,6 +120,8 @@ def _compared(
         # it did not.
         if unseen and not isinstance(answer, Clear):
             answer = NotRecorded(says=unseen)
+    if isinstance(output, NotRecorded) and isinstance(answer, Clear):
+        return output
     return output if output is not None and isinstance(answer, NotRecorded) else answer
 
 
@@ -411,16 +413,17 @@ def _lost_on_the_way(trace: Trace, dispatch: Dispatch) -> Finding | None:
 
 def _of_output(
     trace: Trace, turn: Turn, dispatch: Dispatch, given: Reading
-) -> Finding | Clear | None:
-    """Return whether any part of one agent's output reached the next. ``None`` if unknown."""
+) -> Finding | Clear | NotRecorded | None:
+    """Return whether any part of one agent's output reached the next. ``None`` if it has none."""
     run = sender_of(trace, dispatch)
     # In a sequence, a program decides what the next agent gets, for example by a state key, whose
     # name can be wrong. After a transfer, the receiver usually has the whole history.
     if run is None or run.output is None or dispatch.kind != "sequence":
         return None
-    text = plain_text(run.output)
-    if _decides(trace, dispatch, run.output) or _passed_in_part(trace, dispatch, run.output):
+    if _passed_in_part(trace, dispatch, run.output):
         return None
+    beside = _beside_decision(trace, dispatch, run.output)
+    text = plain_text(run.output) if beside is None else beside
     had = read(*(plain_text(each) for each in (turn.input, run.input) if each is not None))
     facts = [fact for fact in read(text).without(had) if fact.kind in HARD]
     if not facts:
@@ -432,6 +435,11 @@ def _of_output(
         names = ", ".join(f"`{text}`" for text in arrived[:5])
         return Clear(says=f"`{dispatch.to_agent}` had the findings of `{run.agent}`: {names}")
     names = ", ".join(f"`{fact.text}`" for fact in facts[:5])
+    if beside is not None:
+        return NotRecorded(
+            says=f"`{run.agent}` chose `{dispatch.to_agent}`, and the program may keep what else "
+            f"it states ({names}): can't tell whether the receiver needs it"
+        )
     return Finding(
         kind="output_not_carried",
         says=f"none of the findings of `{run.agent}` ({names}) reached `{dispatch.to_agent}`",
@@ -453,11 +461,12 @@ _LABEL = regex(r"[^\W\d_]+(?:_\w+)*")
 _TEXT_WORDS = 3
 
 
-def _decides(trace: Trace, dispatch: Dispatch, output: Content) -> bool:
-    """Return whether an answer only chooses the next agent, for the program, which keeps it.
+def _beside_decision(trace: Trace, dispatch: Dispatch, output: Content) -> str | None:
+    """Return what an answer states beside its choice of the next agent; ``None`` without a choice.
 
-    `{"next": "meter_reader"}`, `{"intent": "refund", "confidence": 0.93}` and `Next: billing_agent`
-    do. What else such an object holds (an order's number, say) the program takes as arguments.
+    The program keeps such a choice: `{"next": "meter_reader"}`, `Next: billing_agent`, or
+    `{"intent": "refund", "confidence": 0.93}`. What else it states (the number of an order, say)
+    may be for the program or for the receiver.
     """
     receivers = receivers_of(trace, dispatch)
     called = [dispatch.to_agent, *(run.agent for run in receivers)]
@@ -465,14 +474,21 @@ def _decides(trace: Trace, dispatch: Dispatch, output: Content) -> bool:
     names = [own for own in map(_own_words, called) if own]
     value = _as_object(output)
     if value is None:
-        words = [word.casefold() for word in _WORD.findall(plain_text(output))]
-        return len(words) <= _LABEL_WORDS and any(own <= set(words) for own in names)
-    said = [leaf for key, leaf in _leaves(value) if key.casefold() not in _SURENESS]
-    labels = [leaf for leaf in said if isinstance(leaf, str)]
-    if any(_own_words(label) in names for label in labels):
-        return True
-    others = [leaf for leaf in said if not isinstance(leaf, str | bool | None)]
-    return not others and all(_LABEL.fullmatch(label) for label in labels)
+        text = plain_text(output)
+        words = [word.casefold() for word in _WORD.findall(text)]
+        if len(words) > _LABEL_WORDS or not any(own <= set(words) for own in names):
+            return None
+        return " ".join(word for word in text.split() if _own_words(word) not in names)
+    said = [
+        leaf
+        for key, leaf in _leaves(value)
+        if key.casefold() not in _SURENESS and not isinstance(leaf, bool | None)
+    ]
+    others = [leaf for leaf in said if not isinstance(leaf, str) or _own_words(leaf) not in names]
+    if len(others) < len(said):
+        return "; ".join(map(str, others))
+    is_label = all(isinstance(leaf, str) and _LABEL.fullmatch(leaf) for leaf in said)
+    return "" if is_label else None
 
 
 def _as_object(output: Content) -> dict[str, Any] | None:
