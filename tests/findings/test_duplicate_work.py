@@ -198,6 +198,33 @@ def test_a_call_whose_result_the_caller_had_is_found() -> None:
     assert (score.status, score.details["findings"][0]["kind"]) == ("failed", "repeats_caller")
 
 
+@pytest.mark.parametrize(("ended", "status"), [(9.0, "skipped"), (1.05, "failed")])
+def test_a_call_that_was_still_running_had_no_result_to_pass_on(ended: float, status: str) -> None:
+    """One request of a model may hold a call and a dispatch."""
+    made = trace(
+        run(
+            "desk",
+            call("get_order", {"id": 7}, "lamp", at=1.0, ended=ended),
+            delegate("packer", "Pack order 7.", result="Packed.", started=1.1, ended=9.5),
+        ),
+        run("packer", call("get_order", {"id": 7}, "lamp", at=2.0, ended=8.0), output="Packed."),
+        "Pack 7",
+    )
+    assert last(made).status == status
+
+
+@pytest.mark.parametrize(("began", "status"), [(2.0, "skipped"), (5.5, "failed")])
+def test_agents_whose_work_overlaps_in_time_were_asked_together(began: float, status: str) -> None:
+    """A Python program that uses `asyncio.gather` records times, and no group."""
+    late = "Train 4711 is 12 minutes late, from track 9."
+    sent = [
+        delegate("one", "How late is train 4711?", result=late, started=1.0, ended=5.0),
+        delegate("two", "How late is train 4711?", result=late, started=began, ended=9.0),
+    ]
+    made = trace(run("desk", *sent), run("one", output=late), run("two", output=late), "Late?")
+    assert last(made).status == status
+
+
 STOCK, HELD = "Stock of KT-4410 in all warehouses?", "311 units: Graz 120, Linz 96, Brno 95."
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from baton.model import AgentRun, Content, Dispatch, Evidence, ToolCall, Trace, Turn, known
-from baton.model.views import TooMuchTextError, dispatch_view, index_of
+from baton.model.views import TooMuchTextError, dispatch_view, index_of, overlap
 
 from .caller_texts import given_besides
 from .dispatch_completed import reports_failure
@@ -143,9 +143,10 @@ def _may_duplicate(other: Dispatch, dispatch: Dispatch) -> bool:
     # An agent that was called below the other agent does part of its work.
     if set(other.runs) & {dispatch.from_run} or set(dispatch.runs) & {other.from_run}:
         return False
-    # Two agents with the same task at the same time are a panel.
+    # Two agents with the same task at the same time are a panel. A program that asks both at once
+    # (`asyncio.gather`) records no group, but their times.
     together = other.group is not None and other.group == dispatch.group
-    return not together and other.status == "completed"
+    return not together and not overlap(other, dispatch) and other.status == "completed"
 
 
 def _work_of(trace: Trace, dispatch: Dispatch) -> _Work:
@@ -175,7 +176,10 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
     before = {
         call_key(step): step
         for step in view.before
-        if isinstance(step, ToolCall) and step.dispatch is None and step.result is not None
+        if isinstance(step, ToolCall)
+        and step.dispatch is None
+        and step.result is not None
+        and not _still_ran(step, work.dispatch)
     }
     again = [
         call for key, call in work.calls.items() if key in before and same_result(before[key], call)
@@ -191,6 +195,16 @@ def _repeats_caller(trace: Trace, work: _Work) -> Finding | None:
         evidence=[Evidence(ids=[work.dispatch.id, *made, *(call.id for call in again)])],
         details={"repeated": [call.name for call in again]},
     )
+
+
+def _still_ran(call: ToolCall, dispatch: Dispatch) -> bool:
+    """Return whether a call was answered only after a dispatch, as in one request for both.
+
+    The caller had no result to pass on then.
+    """
+    if call.ended is None or dispatch.started is None:
+        return False
+    return call.ended > dispatch.started
 
 
 def _same_work(trace: Trace, first: _Work, second: _Work) -> tuple[str, list[str]] | None:

@@ -407,6 +407,16 @@ def group_of(trace: Trace, dispatch: Dispatch) -> list[Dispatch]:
     return [dispatch] if dispatch.group is None else index.batches[turn.id, batch_of(dispatch)]
 
 
+def overlap(one: Dispatch, other: Dispatch) -> bool:
+    """Return whether the times of two dispatches prove that they were parallel.
+
+    ``False`` proves nothing: times may be unknown, and parallel work may be done one by one.
+    """
+    if one.started is None or one.ended is None or other.started is None or other.ended is None:
+        return False
+    return one.started < other.ended and other.started < one.ended
+
+
 def child_runs(trace: Trace, dispatch: Dispatch) -> list[AgentRun]:
     """Return the runs that a dispatch started, in start order.
 

@@ -9,6 +9,7 @@ from baton.evaluators.matching.answers import quote
 from baton.evaluators.matching.assignment import assign
 from baton.evaluators.matching.texts import Reading
 from baton.model import Dispatch, ExpectedDispatch, Trace, Turn, known
+from baton.model.views import overlap
 
 
 class Part(NamedTuple):
@@ -100,7 +101,7 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
         and (made.from_run, made.from_agent) == (other.from_run, other.from_agent)
     ]
     in_group = [o for o in others if made.group is not None and made.group == o.group]
-    overlapping = (o for o in others if o in in_group or _overlap(made, o))
+    overlapping = (o for o in others if o in in_group or overlap(made, o))
     together = next(overlapping, None)
     if together is not None:
         says = f"it was issued in parallel with the one to `{together.to_agent}`"
@@ -111,12 +112,6 @@ def _parallel(trace: Trace, turn: Turn, wanted: bool, made: Dispatch) -> Part:
     if not wanted:
         return Part("parallel", 1.0)
     return Part("parallel", 0.0, "not_parallel", "it was issued alone, expected in parallel")
-
-
-def _overlap(one: Dispatch, other: Dispatch) -> bool:
-    if one.started is None or one.ended is None or other.started is None or other.ended is None:
-        return False
-    return one.started < other.ended and other.started < one.ended
 
 
 def _listed(names: Sequence[str]) -> str:
