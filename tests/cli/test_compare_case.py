@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from baton.gate.compare_case import CaseStep, align, steps_of
-from baton.model import Trace
+from baton.model import Step, Trace
 from baton.testing.build import call, delegate, run, said, trace, turn
 
 from .desks import evaluate
@@ -145,3 +145,27 @@ def test_thousands_of_different_steps_take_no_time() -> None:
 
     aligned = align(many("x"), many("y"))
     assert [step.change for step in aligned] == ["gone"] * 5000 + ["new"] * 5000
+
+
+def test_the_answer_of_a_function_is_compared_and_shown_once() -> None:
+    def answered(answer: str, *steps: Step) -> Trace:
+        return trace(turn("How big is Bern?", run("geo", *steps), output=answer))
+
+    before = answered("134,000 people")
+    assert _changes(before, answered("134,000 people")) == ["same", "same"]
+    assert _changes(before, answered("no idea")) == ["same", "other"]
+    said_too = answered("134,000 people", said("134,000 people"))
+    assert [step.kind for step in steps_of(said_too)] == ["user", "said"]
+
+
+def test_each_turn_ends_with_its_answer() -> None:
+    made = trace(
+        turn("Bern?", run("geo", id="r1"), output="134,000", id="t1"),
+        turn("And Kyiv?", run("geo", id="r2"), output="3 million", id="t2"),
+    )
+    texts = [step.text for step in steps_of(made)]
+    assert texts == ["Bern?", "answered: 134,000", "And Kyiv?", "answered: 3 million"]
+
+
+def _changes(before: Trace, after: Trace) -> list[str]:
+    return [step.change for step in align(steps_of(before), steps_of(after))]

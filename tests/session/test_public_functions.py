@@ -49,6 +49,19 @@ def test_an_evaluation_is_recognised_in_memory_in_folders_and_as_a_baseline() ->
     assert not library.compare(evaluation, library.score("refund.sse", "cases.yaml")).itself
 
 
+def test_functions_that_take_a_folder_take_an_evaluation_in_memory(tmp_path: Path) -> None:
+    evaluation = library.score("refund.sse", "cases.yaml")
+    points = library.trend([evaluation, evaluation.save(tmp_path / "one")], "agent_chain")
+    assert [point.value for point in points] == [1, 1]
+    stored = library.report(evaluation, markdown="report.md")
+    assert (stored.header.status, len(list(stored.rows()))) == ("passed", 1)
+    assert "passed" in Path("report.md").read_text(encoding="utf-8")
+    case = evaluation.results[0].case_id
+    assert library.compare_case(evaluation, case, tmp_path / "one").first_difference is None
+    with pytest.raises(InputError, match="no score comes from a rubric"):
+        library.label(evaluation)
+
+
 def test_an_evaluation_in_memory_is_kept_as_a_baseline() -> None:
     evaluation = library.score("refund.sse", "cases.yaml")
     library.set_baseline(evaluation, "memory")

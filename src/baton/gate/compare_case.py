@@ -8,7 +8,18 @@ from typing import Literal
 
 import msgspec
 
-from baton.model import Content, HandedOff, InputError, Score, Status, Trace, counted, nearest
+from baton.model import (
+    Content,
+    HandedOff,
+    InputError,
+    Said,
+    Score,
+    Status,
+    Trace,
+    Turn,
+    counted,
+    nearest,
+)
 from baton.model.score import WORST_FIRST
 from baton.model.step_lines import places_of, shown_steps
 from baton.store import IndexRow, StoredEvaluation
@@ -25,8 +36,8 @@ Change = Literal["same", "other", "gone", "new"]
 class CaseStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a run in one line; ``agent`` is ``None`` for the user.
 
-    ``kind`` is ``user``, ``said``, ``thought``, ``call``, ``back`` or the kind of a dispatch, and
-    ``name`` the tool or the agent that it went to.
+    ``kind`` is ``user``, ``said``, ``thought``, ``call``, ``back``, ``answer`` or the kind of a
+    dispatch, and ``name`` the tool or the agent that it went to.
     """
 
     id: str
@@ -158,11 +169,12 @@ def _steps(trace: Trace) -> Iterator[CaseStep]:
     # A sequence has no step that hands over: its dispatch is shown where the next agent starts, or
     # at the start of the turn if it started no run.
     arrivals = _arrivals(trace)
-    started = set()
+    started: dict[str, Turn] = {}
     for id_, place in places_of(trace).items():
         turn = turns[place.run.id]
         if turn.id not in started:
-            started.add(turn.id)
+            yield from _answer(next(reversed(started.values()), None))
+            started[turn.id] = turn
             yield CaseStep(id=turn.id, agent=None, kind="user", name="", text=_line(turn.input))
             yield from arrivals.get(turn.id, ())
         if place.step is None:
@@ -170,6 +182,24 @@ def _steps(trace: Trace) -> Iterator[CaseStep]:
         elif id_ in shown:
             step = shown[id_]
             yield CaseStep(id=id_, agent=step.agent, kind=step.kind, name=step.name, text=step.text)
+    yield from _answer(next(reversed(started.values()), None))
+
+
+def _answer(turn: Turn | None) -> Iterator[CaseStep]:
+    """Yield the answer of a turn, unless one of its steps says it.
+
+    A Python function or an endpoint that returns only its answer has no steps.
+    """
+    if turn is None or turn.output is None:
+        return
+    text = _line(turn.output)
+    steps = (step for run in turn.runs for step in run.steps)
+    if not any(
+        isinstance(step, Said) and not step.thought and _line(step.content) == text
+        for step in steps
+    ):
+        agent = turn.runs[-1].agent if turn.runs else None
+        yield CaseStep(id=turn.id, agent=agent, kind="answer", name="", text=f"answered: {text}")
 
 
 def _arrivals(trace: Trace) -> dict[str, list[CaseStep]]:

@@ -12,9 +12,8 @@ from baton.formats.evaluation_header import HEADER
 from baton.model import InputError, suggestion
 from baton.stats.comparison import PASSED, Axis
 from baton.stats.intervals import mean_interval, share
-from baton.store import read_evaluation
 
-from .baseline import snapshot_of
+from .baseline import Snapshot
 
 PASS_RATE = "pass_rate"
 _BARS = "▁▂▃▄▅▆▇█"
@@ -48,14 +47,13 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     recorded_anew: bool = False
 
 
-def trend(folders: Iterable[Path], axis: str) -> list[Point]:
-    """Read evaluations, the oldest first; ``axis`` is an evaluator, maybe ``NAME of AGENT``.
+def trend(evaluations: Iterable[Snapshot], axis: str) -> list[Point]:
+    """Return a point of each, the oldest first; ``axis`` is an evaluator, maybe ``NAME of AGENT``.
 
     Raises:
         InputError: none of them has the axis.
     """
-    sides = [snapshot_of(read_evaluation(folder)) for folder in folders]
-    sides.sort(key=lambda side: (side.made, side.id))
+    sides = sorted(evaluations, key=lambda side: (side.made, side.id))
     wanted = read_axis(axis)
     known = {str(Axis(a.name, a.agent)) for s in sides for c in s.cases for a in c.axes}
     if sides and str(wanted) not in known:

@@ -30,7 +30,7 @@ from baton.store import StoredEvaluation, evaluation_at, latest_evaluation, read
 
 from .evaluation import Evaluation
 from .prepare import PathLike
-from .report import STORED
+from .report import STORED, folder_of
 
 Side = Evaluation | PathLike
 """One side of a comparison: an evaluation in memory, its folder or address, or a baseline by name
@@ -89,9 +89,9 @@ def _side(side: Side) -> Snapshot:
 
 
 def compare_case(
-    before: PathLike,
+    before: Evaluation | PathLike,
     case: str,
-    after: PathLike | None = None,
+    after: Evaluation | PathLike | None = None,
     *,
     stored: PathLike = STORED,
     before_repeat: int | None = None,
@@ -100,10 +100,10 @@ def compare_case(
     """Compare one case in two stored evaluations: its verdicts, and both runs step by step.
 
     Args:
-        before: the folder or address of an evaluation.
+        before: an evaluation, its folder or address.
         case: the id of the case.
-        after: the folder or address of the evaluation to judge; the newest one below ``stored``
-            when left out.
+        after: the evaluation to judge, its folder or address; the newest one below ``stored`` when
+            left out.
         stored: where evaluations are stored.
         before_repeat: which repeat of the case, counted from 1; by default the worst one.
         after_repeat: the same for ``after``.
@@ -129,8 +129,10 @@ def compare_case(
     )
 
 
-def _stored(side: PathLike) -> StoredEvaluation:
+def _stored(side: Evaluation | PathLike) -> StoredEvaluation:
     """Open an evaluation with its runs; a baseline has none."""
+    if isinstance(side, Evaluation):
+        return read_evaluation(folder_of(side))
     name = os.fspath(side)
     if (
         not is_address(name)
@@ -200,7 +202,7 @@ def open_baseline(name: str = DEFAULT) -> Baseline:
 
 
 def trend(
-    evaluations: Sequence[PathLike] = (),
+    evaluations: Sequence[Evaluation | PathLike] = (),
     axis: str = "pass_rate",
     *,
     stored: PathLike = STORED,
@@ -210,7 +212,8 @@ def trend(
     """Return how a figure changed over evaluations, the oldest first.
 
     Args:
-        evaluations: their folders or addresses; all below ``stored`` when left out.
+        evaluations: what ``score`` or ``evaluate`` returned, or folders or addresses; all below
+            ``stored`` when left out.
         axis: ``pass_rate``, an evaluator, or ``EVALUATOR of AGENT``.
         stored: where evaluations are stored.
         name: only evaluations of this name count.
@@ -221,8 +224,11 @@ def trend(
     """
     if last is not None and last < 1:
         raise InputError(f"{option('last')} has to be at least 1, got {last}")
-    folders = [evaluation_at(each) for each in evaluations] or evaluations_below(Path(stored))
-    points = trend_of(folders, axis) if folders else []
+    sides = [
+        snapshot_of(each if isinstance(each, Evaluation) else read_evaluation(evaluation_at(each)))
+        for each in list(evaluations) or evaluations_below(Path(stored))
+    ]
+    points = trend_of(sides, axis) if sides else []
     points = [point for point in points if name is None or point.name == name]
     points = points[-last:] if last is not None else points
     if not points:

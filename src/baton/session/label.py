@@ -14,20 +14,20 @@ from baton.runner.calibration_report import ToLabel, to_label
 from baton.runner.judged_subjects import of_evaluation, terms_of
 from baton.stats.calibration import FAILED, PASSED
 from baton.store import (
-    evaluation_at,
     evaluation_traces,
     latest_evaluation,
     read_evaluation,
 )
 
+from .evaluation import Evaluation
 from .file_kinds import config_of
 from .prepare import PathLike
-from .report import STORED
+from .report import STORED, folder_of
 from .rubrics import rubric_evaluator, rubric_of
 
 
 def label(
-    evaluation: PathLike | None = None,
+    evaluation: Evaluation | PathLike | None = None,
     *,
     rubric: str | None = None,
     labels: PathLike = "labels.jsonl",
@@ -40,7 +40,8 @@ def label(
     """Return the things of an evaluation to label, the most valuable first.
 
     Args:
-        evaluation: its folder or address; the newest one below ``stored`` when left out.
+        evaluation: what ``score`` or ``evaluate`` returned, or its folder or address; the newest
+            one below ``stored`` when left out.
         rubric: the rubric to label by; the one that judged the evaluation when left out.
         labels: the file for the labels, one JSON object per line; existing lines are kept.
         by: the name of the person who labels, if there are several.
@@ -52,7 +53,7 @@ def label(
     Raises:
         InputError: no such rubric, or nothing in the evaluation that it judges.
     """
-    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
+    folder = folder_of(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     definitions = None if agents is None else Path(agents)
     made = read_evaluation(folder, traces=[Path(each) for each in traces], agents=definitions)
     settings = config_of(config) if config is not None else None

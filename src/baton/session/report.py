@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,9 +22,13 @@ from baton.store import (
     latest_evaluation,
     read_evaluation,
     recordings_of,
+    temporary_folder,
 )
 
 from .prepare import Note, PathLike, log_note
+
+if TYPE_CHECKING:
+    from .evaluation import Evaluation
 
 STORED = Path(".baton/evaluations")
 """Where evaluations are stored, and looked for, unless another folder is named."""
@@ -66,8 +71,19 @@ class Written(msgspec.Struct, frozen=True):
     upload_to: str | None = None
 
 
+def folder_of(evaluation: Evaluation | PathLike) -> Path:
+    """Return the folder of an evaluation; one in memory is saved for as long as the process lasts.
+
+    Raises:
+        InputError: there is none at the address, or it cannot be fetched or written.
+    """
+    if isinstance(evaluation, str | os.PathLike):
+        return evaluation_at(evaluation)
+    return evaluation.save(temporary_folder(evaluation.name))
+
+
 def report(
-    evaluation: PathLike | None = None,
+    evaluation: Evaluation | PathLike | None = None,
     *,
     html: PathLike | None = None,
     markdown: PathLike | None = None,
@@ -84,8 +100,9 @@ def report(
     """Open a stored evaluation, and write reports on it.
 
     Args:
-        evaluation: its folder, also at an address (``s3://bucket/NAME``), of which a copy is
-            fetched; the newest one below ``stored`` when left out.
+        evaluation: what ``score`` or ``evaluate`` returned, or its folder, also at an address
+            (``s3://bucket/NAME``), of which a copy is fetched; the newest one below ``stored`` when
+            left out.
         html: the file for one page with every case and trace.
         markdown: the file for a comment for a pull request.
         csv: the file for a row for each score.
@@ -105,7 +122,7 @@ def report(
     Raises:
         InputError: no such evaluation, or a file that cannot be written.
     """
-    folder = evaluation_at(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
+    folder = folder_of(latest_evaluation(Path(stored)) if evaluation is None else evaluation)
     named = {"html": html, "markdown": markdown, "csv": csv, "junit": junit}
     files = {kind: Path(path) for kind, path in named.items() if path is not None}
     made = read_evaluation(

@@ -18,6 +18,7 @@ from .remote import (
     NotUploaded,
     evaluation_at,
     holds_evaluation,
+    temporary_folder,
     upload,
 )
 from .write import (
@@ -57,6 +58,7 @@ __all__ = [
     "repeat_of",
     "row_of",
     "rows_of",
+    "temporary_folder",
     "timings_of",
     "upload",
 ]

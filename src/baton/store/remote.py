@@ -47,7 +47,7 @@ class NotUploaded(BatonError):  # noqa: N818 - says what happened
 
 
 class _Copies:
-    """The fetched copies of this process, in one temporary folder that its end removes."""
+    """The copies of this process, in one temporary folder that its end removes."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -56,15 +56,15 @@ class _Copies:
         self._root: Path | None = None
         self._owner = 0
 
-    def new_folder(self, address: str) -> Path:
-        """Make a folder with the last name of an address."""
+    def new_place(self, address: str) -> Path:
+        """Return the place for a folder with the last name of an address."""
         if self._root is None or self._owner != os.getpid():  # a forked process has its own
             self._root, self._owner = Path(tempfile.mkdtemp(prefix="baton-")), os.getpid()
             atexit.register(self._remove, self._root, self._owner)
         name = _NAME.sub("-", address.rstrip("/").rpartition("/")[2]).strip(".-")[:100]
-        folder = self._root / str(next(self._numbers)) / (name or "evaluation")
-        folder.mkdir(parents=True)
-        return folder
+        parent = self._root / str(next(self._numbers))
+        parent.mkdir()
+        return parent / (name or "evaluation")
 
     @staticmethod
     def _remove(root: Path, owner: int) -> None:
@@ -90,6 +90,12 @@ def evaluation_at(place: str | os.PathLike[str]) -> Path:
         return Path(text)
     with _COPIES.lock:
         return _fetch(text)
+
+
+def temporary_folder(name: str) -> Path:
+    """Return a place for a folder of this name, which is removed when the process ends."""
+    with _COPIES.lock:
+        return _COPIES.new_place(name)
 
 
 def holds_evaluation(address: str) -> bool:
@@ -129,7 +135,8 @@ def _fetch(address: str) -> Path:
     kept = _COPIES.by_address.get(address)
     if kept is not None and kept[0] == header and kept[1].is_dir():
         return kept[1]
-    folder = _COPIES.new_folder(address)
+    folder = _COPIES.new_place(address)
+    folder.mkdir()
     remember_copy(folder, address)
     try:
         (folder / HEADER).write_bytes(header)
