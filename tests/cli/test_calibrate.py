@@ -66,6 +66,20 @@ def test_twelve_labels_are_no_evidence(baton: Run, tmp_path: Path, server: LlmSe
     assert calibration_line(RUBRIC, "2", "scripted").startswith("not calibrated: 12 labels")
 
 
+def test_what_is_no_evidence_does_not_replace_what_is(
+    baton: Run, tmp_path: Path, server: LlmServer
+) -> None:
+    traces, config = write_traces(tmp_path, JUDGE), write_config(tmp_path, server.judge())
+    arguments = ("calibrate", RUBRIC, tmp_path / "labels.jsonl", traces, "-c", config)
+    write_labels(tmp_path, PEOPLE)
+    assert baton(*arguments).code == 0
+    write_labels(tmp_path, ["correct"] * 50)
+    assert "the calibration of 50 labels stays, this one is not evidence: at least 8 of" in (
+        baton(*arguments).err
+    )
+    assert "n=50" in calibration_line(RUBRIC, "2", "scripted")
+
+
 def test_a_second_run_asks_nobody_and_says_the_same(
     baton: Run, tmp_path: Path, server: LlmServer
 ) -> None:

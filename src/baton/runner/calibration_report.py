@@ -298,9 +298,12 @@ def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[s
         earlier = better_calibration(calibration, root)
         file = keep_calibration(calibration, root)
         if earlier is not None:
+            why = f"has {calibration.n}"
+            if calibration.lacking and not earlier.lacking:
+                why = f"is not evidence: {calibration.lacking[0]}"
             notes.append(
-                f"the calibration of {counted(earlier.n, 'label')} stays, this one has "
-                f"{calibration.n}; delete {file} to replace it"
+                f"the calibration of {counted(earlier.n, 'label')} stays, this one {why}; "
+                f"delete {file} to replace it"
             )
     return notes
 
