@@ -198,13 +198,17 @@ STRANDS = """
     hooks.BeforeInvocationEvent = Event
     sys.modules["strands.hooks"] = hooks
 
+    class Registry:
+        registry = {}
+
     class Agent:
+        name, tool_registry = "desk", Registry()
         def __init__(self): self.messages, self.state, self.hooks = [], State({"plan": "free"}), Hooks()
         async def invoke_async(self, message):
             for callback in self.hooks.called: callback(Event(self))
             self.messages.append(message)
             said = sorted(self.state.get().items())
-            self.state.set("seen", True)
+            self.state.set("seen", len(self.messages))
             return said
 
     class Node:
@@ -243,6 +247,41 @@ def test_the_agents_of_a_swarm_get_the_state_though_it_resets_theirs(tmp_path: P
     asyncio.run(program.answer("hi", case("hi"), {"seat": 4}))
     asyncio.run(program.answer("hi", case("hi"), {}))
     assert team.said == [[("plan", "free"), ("seat", 4)], [("plan", "free")]]
+
+
+def test_cases_that_share_an_agent_of_strands_keep_their_own_state_and_history(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shared.py").write_text(dedent(STRANDS))
+    program = Program("shared.py:reply", tmp_path)
+    ann: dict[str, Any] = {"customer": "Ann"}
+    bob: dict[str, Any] = {"customer": "Bob"}
+
+    async def played() -> list[Any]:
+        return [await program.answer("hi", case("hi"), one) for one in (ann, bob, ann, bob)]
+
+    assert [str(answer) for answer in asyncio.run(played())] == [
+        "[('customer', 'Ann'), ('plan', 'free')]",
+        "[('customer', 'Bob'), ('plan', 'free')]",
+        "[('customer', 'Ann'), ('plan', 'free'), ('seen', 1)]",
+        "[('customer', 'Bob'), ('plan', 'free'), ('seen', 1)]",
+    ]
+
+
+def test_the_agents_of_a_graph_begin_a_case_without_the_messages_of_another(tmp_path: Path) -> None:
+    program = dedent(STRANDS).replace('agent.state = State({"plan": "free"})', "")
+    (tmp_path / "graph.py").write_text(program)
+    graph = Program("graph.py:team", tmp_path)
+    team = load_object("graph.py:team", tmp_path)
+    ann: dict[str, Any] = {"customer": "Ann"}
+    for session in (ann, {}, ann):
+        asyncio.run(graph.answer("hi", case("hi"), session))
+    assert team.said == [
+        [("customer", "Ann"), ("plan", "free")],
+        [("plan", "free")],
+        [("customer", "Ann"), ("plan", "free"), ("seen", 1)],
+    ]
+    assert len(team.nodes["a"].executor.messages) == 2
 
 
 TASK = """

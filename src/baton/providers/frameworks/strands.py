@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
@@ -24,26 +25,18 @@ _LOCKS: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()
 def _alone() -> asyncio.Lock:
     """Return the lock of this event loop, because a Strands agent answers one request at a time.
 
-    All cases share the agent and the agents that it calls, and it keeps its history. Use
-    `workers: process` to run cases in parallel.
+    Use `workers: process` to run cases in parallel.
     """
     return _LOCKS.setdefault(asyncio.get_running_loop(), asyncio.Lock())
 
 
 async def _ask_agent(agent: Any, message: Any, session: Session) -> Any:
-    async with _alone():
-        if KEPT not in session:
-            _begin_state(agent, session)
-        agent.messages[:] = session.get(KEPT, ())
-        answer = str(await agent.invoke_async(message)).strip()
-        session[KEPT] = list(agent.messages)
-    return answer
+    async with _conversation(agent, [agent], session):
+        return str(await agent.invoke_async(message)).strip()
 
 
 async def _ask_team(team: Any, message: Any, session: Session) -> str | None:
-    async with _alone():
-        for agent in _agents_of(team):
-            _begin_state(agent, session)
+    async with _conversation(team, list(_agents_of(team)), session):
         # The result has one answer for each node, and the spans show which one is the team's
         # answer. There are no spans for an agent that a stand-in answered for.
         result = await team.invoke_async(message)
@@ -63,6 +56,13 @@ def _answer_of_stand_in(result: Any) -> str | None:
     return str(result.results[last.node_id].result).strip()
 
 
+class _Memory(NamedTuple):
+    """What an agent of Strands keeps from one request to the next."""
+
+    messages: list[Any]
+    state: dict[str, Any]
+
+
 class _States(NamedTuple):
     """The state that a Strands agent was made with, and the state from the case."""
 
@@ -70,27 +70,54 @@ class _States(NamedTuple):
     stated: dict[str, Any]
 
 
+_MADE_WITH: WeakKeyDictionary[Any, _Memory] = WeakKeyDictionary()
 _STATES: WeakKeyDictionary[Any, _States] = WeakKeyDictionary()
 
 
-def _begin_state(agent: Any, session: Session) -> None:
-    """Put the state of a case into ``agent.state``, where tools of Strands look for it.
+@asynccontextmanager
+async def _conversation(target: Any, own: Sequence[Any], session: Session) -> AsyncIterator[None]:
+    """Give agents the messages and the state of one conversation, and keep them for its next turn.
 
-    Values from an earlier case are removed. A swarm restores an agent's original state at each of
-    its turns, so the state of the case is set again before each request.
+    All cases share the agents of a program, and also those that its tools call. In a new
+    conversation each has what it was made with. The state of the case is in ``agent.state`` of the
+    agents in ``own``, where tools of Strands look for it.
     """
-    stated = {key: value for key, value in session.items() if not key.startswith("baton.")}
-    if agent in _STATES:
-        made_with = _STATES[agent].made_with
-    else:
-        made_with = agent.state.get()
+    async with _alone():
+        agents = {id(agent): agent for agent in (*own, *(each for _, each in _reached(target)))}
+        kept: dict[int, _Memory] = session.get(KEPT, {})
+        stated = {key: value for key, value in session.items() if not key.startswith("baton.")}
+        for place, agent in agents.items():
+            made_with = _MADE_WITH.setdefault(agent, _memory(agent))
+            begins = made_with.state
+            if any(agent is each for each in own):
+                _hold_state(agent, _States(made_with.state, stated))
+                begins = {**made_with.state, **stated}
+            memory = kept.get(place, _Memory(made_with.messages, begins))
+            agent.messages[:] = memory.messages
+            for key in agent.state.get():
+                agent.state.delete(key)
+            for key, value in memory.state.items():
+                agent.state.set(key, value)
+        yield
+        session[KEPT] = {place: _memory(agent) for place, agent in agents.items()}
+
+
+def _memory(agent: Any) -> _Memory:
+    return _Memory(list(agent.messages), agent.state.get())
+
+
+def _hold_state(agent: Any, states: _States) -> None:
+    """Keep the state of a case in an agent of a swarm, which restores the original at each turn."""
+    if agent not in _STATES:
         event = sys.modules["strands.hooks"].BeforeInvocationEvent
         agent.hooks.add_callback(event, _put_back_state)
-    _STATES[agent] = _States(made_with, stated)
-    for key in agent.state.get():
-        agent.state.delete(key)
-    for key, value in {**made_with, **stated}.items():
-        agent.state.set(key, value)
+    _STATES[agent] = states
+
+
+def _reached(target: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every agent that a target is or contains, and those that its tools call."""
+    for name, each in _agents(target, set()):
+        yield name, each.agent if isinstance(each, Member) else each
 
 
 def _put_back_state(event: Any) -> None:
@@ -156,8 +183,7 @@ class Strands(Framework):
         swarm = agent.swarm if isinstance(agent, Member) else None
         agent = agent.agent if isinstance(agent, Member) else agent
         history = _history(messages)
-        async with _alone():
-            _begin_state(agent, session)
+        async with _conversation(swarm or agent, [agent], session):
             if swarm is not None and len(history) == 1:
                 first, swarm.entry_point = swarm.entry_point, agent
                 try:
@@ -168,9 +194,7 @@ class Strands(Framework):
                 return str(result.results[last].result).strip()
             question = history.pop()["content"] if messages[-1].role == "user" else None
             agent.messages[:] = history
-            answer = str(await agent.invoke_async(question)).strip()
-            session[KEPT] = list(agent.messages)
-        return answer
+            return str(await agent.invoke_async(question)).strip()
 
     def stand_in(self) -> None:
         """Make calls of tools and agents ask stand-ins; raises ProviderError if impossible."""
