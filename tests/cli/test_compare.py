@@ -239,6 +239,8 @@ def test_a_baseline_is_small_has_no_texts_and_reads_as_the_evaluation(
     shown = baton("baseline", "show", "--name", "main").out
     assert "60, each played once" in shown
     assert "models      m-1" in shown
+    prompts = json.loads(file.read_text())["provenance"]["prompts"]
+    assert f"desk {prompts['desk']}" in shown, "a gate may be for the prompt of one agent"
 
 
 def test_a_baseline_that_is_missing_names_the_nearest(baton: Run, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from .output import readers_may_leave
 from .usage_messages import note, say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from baton.gate.baseline import Snapshot
 
 
@@ -84,13 +86,20 @@ def _lines(snapshot: Snapshot, file: Path) -> list[str]:
         "evaluators": ", ".join(f"{name} {version}" for name, version in made.evaluators.items()),
         "judges": ", ".join(made.judges),
         "models": ", ".join(made.models),
-        "agents": made.hash_of("agents"),
-        "prompts": made.hash_of("prompts"),
+        "agents": _by_agent(made.hash_of("agents"), made.agents),
+        "prompts": _by_agent(made.hash_of("prompts"), made.prompts),
         "git": f"{made.git.commit[:12]}{' (changed)' if made.git.dirty else ''}"
         if made.git
         else None,
     }
     return [
         visible_line(str(file)),
-        *(f"  {key:<11} {one_line(text, 200)}" for key, text in fields.items() if text),
+        *(f"  {key:<11} {one_line(text, 1000)}" for key, text in fields.items() if text),
     ]
+
+
+def _by_agent(whole: str | None, hashes: Mapping[str, str]) -> str | None:
+    """Return the hash of all agents and, as a gate may name one of them, that of each."""
+    if whole is None:
+        return None
+    return f"{whole} ({', '.join(f'{agent} {hash_}' for agent, hash_ in hashes.items())})"
