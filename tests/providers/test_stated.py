@@ -171,6 +171,23 @@ def test_a_text_and_structured_output_are_one_answer(play: Play) -> None:
     assert [score.status for score in result.scores] == ["passed", "passed"], result.scores
 
 
+def test_structured_output_may_be_a_model_of_pydantic(play: Play) -> None:
+    code = """
+    import datetime, pydantic
+    class Stay(pydantic.BaseModel):
+        nights: int
+        arrives: datetime.date
+    def reply(message):
+        stay = Stay(nights=2, arrives="2026-05-03")
+        booked = {"name": "book", "result": stay}
+        return {"output": "Two nights.", "structured": stay, "tool_calls": [booked]}
+    """
+    result = play(
+        code, case(structured={"nights": 2, "arrives": "2026-05-03"}), "structured_output"
+    )
+    assert [score.status for score in result.scores] == ["passed"], result.error
+
+
 def test_structured_output_may_stand_alone_and_only_once() -> None:
     assert stated_turn({"structured": {"a": 1}}, "t").turn.output == Content(data={"a": 1})
     assert stated_turn({"structured": None, "output": "x"}, "t").turn.output == Content(text="x")

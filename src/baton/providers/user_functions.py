@@ -130,17 +130,19 @@ NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgspe
 
 def as_json(value: Any) -> bytes:
     """Encode a value; nan and infinity, which JSON does not have, raise ValueError."""
-    encoded = msgspec.json.encode(value, enc_hook=_text)
+    encoded = msgspec.json.encode(value, enc_hook=_plain)
     # They are encoded as null: without a null, there is nothing to search for.
-    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value, enc_hook=_text)):
+    if b"null" in encoded and not _is_finite(msgspec.to_builtins(value, enc_hook=_plain)):
         raise ValueError("nan and infinity are not JSON")
     return encoded
 
 
-def _text(value: Any) -> str:
-    """Convert a text of a special class to a plain text, such as `message.text` of LangChain."""
+def _plain(value: Any) -> Any:
+    """Convert models of pydantic, and texts of special classes: `message.text` of LangChain."""
     if isinstance(value, str):
         return "".join(value)
+    if callable(dump := getattr(type(value), "model_dump", None)):
+        return dump(value, mode="json")
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
