@@ -195,6 +195,16 @@ def test_a_judge_that_cannot_be_asked_stops_the_run_with_what_to_write(
     assert said in str(raised.value)
 
 
+def test_a_run_whose_only_models_lack_their_region_says_what_to_replace(
+    baton: Run, folder: Path
+) -> None:
+    path = config(folder, "good", evaluators=["OutputEvaluator"])
+    outcome = baton("eval", path, PRINTED / "single_agent.json", "-q")
+    assert outcome.code == 2
+    assert "replace the placeholder `[REGION-PREFIX]` of `Claude" in outcome.err
+    assert "no model is configured" not in outcome.err
+
+
 THEIRS = """prefix: aca
 enableGeoRestrictions: false
 allowedGeoRegions: []

@@ -248,9 +248,9 @@ def make_judge_of(
     own = [each for one in asking for each in judge_options(one.evaluator) if each.get("model")]
     if not options.get("model") and own:
         options = {**options, "model": own[0]["model"]}
-        _refuse_missing([one for one in asking if not _names_model(one.evaluator)])
+        _refuse_missing([one for one in asking if not _names_model(one.evaluator)], config.models)
     elif not options.get("model"):
-        _refuse_missing(asking)
+        _refuse_missing(asking, config.models)
         raise InputError(
             "stand-ins have an LLM answer (`mode: llm`), and no model is configured: write "
             f"`judge: {{model: {_EXAMPLE}}}` in the config, or give {option('judge', _EXAMPLE)}"
@@ -271,9 +271,12 @@ def _names_model(evaluator: Evaluator) -> bool:
     return bool(own) and all(each.get("model") for each in own)
 
 
-def _refuse_missing(asking: Iterable[PlannedEvaluator]) -> None:
+def _refuse_missing(asking: Iterable[PlannedEvaluator], models: Mapping[str, str]) -> None:
     names = [f"`{name}`" for name in dict.fromkeys(one.evaluator.name for one in asking)]
     if names:
+        if models:
+            # The first of `supportedModels` is the judge, unless it lacks its region: this says so.
+            model_of_label(next(iter(models)), models)
         ask = "asks a judge" if len(names) == 1 else "ask a judge"
         raise InputError(
             f"{', '.join(names)} {ask}, but no model is configured: write "
