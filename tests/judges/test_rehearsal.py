@@ -33,30 +33,32 @@ def rehearse(llm: LlmServer, *requests: Any, samples: int = 1, **made: Any) -> R
 def test_it_stands_in_for_a_judge_and_asks_nobody(llm: LlmServer) -> None:
     rehearsal = rehearse(llm, *many(3), prices=PRICES)
     assert isinstance(rehearsal, Judge)
-    found = rehearsal.estimate()
+    found = rehearsal.estimate("these questions")
     assert (found.calls, found.cached, found.output_tokens) == (3, 0, 450)
     assert found.cost_usd == pytest.approx((found.input_tokens * 100 + 450 * 1000) / 1e6)
     assert llm.requests == []
 
 
 def test_it_is_near_to_what_is_really_sent(llm: LlmServer) -> None:
-    guessed = rehearse(llm, *many(3)).estimate().input_tokens
+    guessed = rehearse(llm, *many(3)).estimate("these questions").input_tokens
     found = ask(judge_of(llm), *many(3))
     assert sum(each.input_tokens for each in found) == pytest.approx(guessed, rel=0.25)
 
 
 def test_votes_are_counted_to_the_last(llm: LlmServer) -> None:
-    assert rehearse(llm, question(), samples=5).estimate().calls == 5
+    assert rehearse(llm, question(), samples=5).estimate("these questions").calls == 5
 
 
 def test_a_cost_without_a_price_is_not_known(llm: LlmServer) -> None:
-    assert rehearse(llm, question()).estimate().cost_usd is None
-    assert rehearse(llm).estimate().cost_usd == 0
+    assert rehearse(llm, question()).estimate("these questions").cost_usd is None
+    assert rehearse(llm).estimate("these questions").cost_usd == 0
 
 
 def test_verdicts_that_are_there_cost_nothing(llm: LlmServer, tmp_path: Path) -> None:
     ask(judge_of(llm, made={"cache": tmp_path / "v"}), *many(2))
-    found = rehearse(llm, *many(3), question("number 0"), cache=tmp_path / "v").estimate()
+    found = rehearse(llm, *many(3), question("number 0"), cache=tmp_path / "v").estimate(
+        "these questions"
+    )
     assert (found.calls, found.cached) == (1, 2)
 
 
@@ -67,7 +69,9 @@ def test_other_options_are_rehearsed_as_well(llm: LlmServer) -> None:
     asyncio.run(rehearsal.ask(question()))
     asyncio.run(rehearsal.ask(question()))
     assert warmer.samples == 2
-    assert rehearsal.estimate().calls == warmer.estimate().calls == 2
+    assert (
+        rehearsal.estimate("these questions").calls == warmer.estimate("these questions").calls == 2
+    )
 
 
 @pytest.mark.parametrize("number", range(4))

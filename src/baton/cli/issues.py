@@ -35,7 +35,7 @@ from .usage_messages import exit_code_of, say
 
 if TYPE_CHECKING:
     from baton.feed.issues import Issue, Member, Rate
-    from baton.session.estimate import JudgingEstimate
+    from baton.judges.judge import JudgingEstimate
     from baton.session.issue_work import Promotable, Proven
     from baton.session.issues import Found
 

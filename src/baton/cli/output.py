@@ -25,7 +25,7 @@ from .options import NONE, SHORT, Reports, Showing
 from .usage_messages import note, say
 
 if TYPE_CHECKING:
-    from baton.session.estimate import JudgingEstimate
+    from baton.judges.judge import JudgingEstimate
 
 UNDELIVERED = 3
 

@@ -131,10 +131,10 @@ def _real(path: Path | str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
+def write_whole(path: Path, data: bytes, *, sync: bool = False, keep_mode: bool = False) -> None:
     """Write a file atomically: readers see the old text or the new one.
 
-    ``sync`` waits until the disk has it.
+    ``sync`` waits until the disk has it; ``keep_mode`` keeps the permissions of the old file.
 
     Raises:
         OSError: it cannot be written; the error names the file.
@@ -144,6 +144,8 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
         # An existing one was left by a crash, or is an attacker's link.
         draft.unlink(missing_ok=True)
         with open_own(draft, "xb") as file:
+            if keep_mode:
+                draft.chmod(stat.S_IMODE(path.stat().st_mode))
             file.write(data)
             file.flush()
             if sync:
@@ -153,22 +155,29 @@ def write_whole(path: Path, data: bytes, *, sync: bool = False) -> None:
             sync_folder(path.parent)
 
 
+def lock_file(file: BinaryIO) -> bool:
+    """Lock an open file against other processes; return whether none of them has locked it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: no lock
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # some network file systems have no locks
+    return True
+
+
 def keep_others_out(file: BinaryIO, folder: Path, message: str) -> None:
     """Lock a folder against other writers as long as one of its files is open.
 
     Raises:
         InputError: another process is writing to it; ``message`` says what to do.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows: no lock
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise InputError(Problem(file=str(folder), message=message)) from None
-    except OSError:
-        return  # some network file systems have no locks
+    if not lock_file(file):
+        raise InputError(Problem(file=str(folder), message=message))
 
 
 def is_in_use(path: Path) -> bool:

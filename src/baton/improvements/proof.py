@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from baton.gate.baseline import SnapshotBuilder
-from baton.model import CaseResult, counted
+from baton.model import counted
 from baton.model.option_names import option
 from baton.stats.comparison import (
     CASES_PASSED,
@@ -27,7 +27,7 @@ from baton.stats.comparison import (
     compare_pairs,
     drop_of_passes,
 )
-from baton.store import IndexRow, row_of
+from baton.store import IndexRow
 
 from .result import Outcome, Proof
 
@@ -62,20 +62,7 @@ class Decided(NamedTuple):
     proof: Proof
 
 
-def side_of(results: Iterable[CaseResult], text: str, silent: Collection[str] = ()) -> Side:
-    """Return the results as a side.
-
-    Args:
-        results: the results of held-out cases, with all repeats.
-        text: the component's text in these plays.
-        silent: the cases that do not state what should happen: passing them proves nothing.
-    """
-    listed = [each for each in results if each.case_id not in silent]
-    costs = [each.efficiency.cost_usd for each in listed if each.efficiency is not None]
-    return side_of_rows(map(row_of, listed), text, costs)
-
-
-def side_of_rows(rows: Iterable[IndexRow], text: str, costs: Iterable[float | None]) -> Side:
+def side_of(rows: Iterable[IndexRow], text: str, costs: Iterable[float | None]) -> Side:
     """Return short results as a side; ``costs`` are the costs of the plays, if known."""
     builder = SnapshotBuilder()
     for row in rows:

@@ -25,7 +25,7 @@ from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 from .choice import Chosen, Failing, choose, pointing
 from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, RepeatEach, StoppedError
-from .proof import Decided, Side, prove, side_of_rows
+from .proof import Decided, Side, prove, side_of
 from .reflect import MOMENTS, Material, question, request
 from .result import Candidate, Improvement, Study
 from .split import Leaks, draw, texts_of, units_of
@@ -375,7 +375,7 @@ class _Search:
         async def side(text: str) -> Side:
             plays = await self._plays.of(self._texts(text), held_out)
             listed = [play for own in plays.values() for play in own]
-            return side_of_rows((p.row for p in listed), text, (p.cost_usd for p in listed))
+            return side_of((p.row for p in listed), text, (p.cost_usd for p in listed))
 
         options = self._options
         return prove(

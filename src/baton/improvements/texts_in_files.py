@@ -12,7 +12,6 @@ import ast
 import inspect
 import json
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -149,20 +148,14 @@ def write_files(files: Sequence[FileChange], root: Path, backups: Path) -> list[
     done: list[FileChange] = []
     for each in files:
         try:
-            _replace(root / each.path, each.after)
+            write_whole(root / each.path, each.after, sync=True, keep_mode=True)
         except OSError as error:
             for one in done:
-                _replace(root / one.path, one.before)
+                write_whole(root / one.path, one.before, sync=True, keep_mode=True)
             message = f"cannot be written, and no other file was changed: {error}"
             raise InputError(Problem(file=str(each.path), message=message)) from error
         done.append(each)
     return copies
-
-
-def _replace(path: Path, data: bytes) -> None:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    write_whole(path, data, sync=True)
-    path.chmod(mode)
 
 
 def _bytes(path: Path) -> bytes:

@@ -84,7 +84,9 @@ class LlmClient:
         """Import the library, and make the model; see :class:`JudgeClient`."""
         async with self._opening:
             if self._model is None:
-                self._model = await self._connect()
+                self._model = await _connect(
+                    self.endpoint, self.settings, self._entered, option="judge"
+                )
 
     async def send(self, prompt: Prompt) -> RawAnswer:
         """Send the prompt once; see :class:`JudgeClient`."""
@@ -115,22 +117,6 @@ class LlmClient:
         self._model = None
         await self._entered.aclose()
 
-    async def _connect(self) -> Model[Any]:
-        try:
-            # Importing takes a second, which should not block others.
-            provider, make, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
-            model = make(self.endpoint.name, provider=provider)
-        except ImportError as error:
-            needs = install(requirement("judge"))
-            message = f"`{self.endpoint.model}` needs a library: {needs} ({error})"
-            raise InputError(Problem(path="judge", message=message)) from error
-        except Exception as error:
-            raise call_error(error, self.endpoint) from error
-        await self._entered.enter_async_context(provider)
-        if http is not None:
-            self._entered.push_async_callback(http.aclose)
-        return model
-
     def _model_settings(self, prompt: Prompt) -> ModelSettings:
         settings: ModelSettings = {"max_tokens": self.settings.max_tokens}
         if prompt.exchanges:  # writing to a cache costs more, and pays off if it is read again
@@ -140,6 +126,40 @@ class LlmClient:
         if self.settings.temperature is not None:
             settings["temperature"] = self.settings.temperature
         return settings
+
+
+async def _connect(
+    endpoint: Endpoint,
+    settings: JudgeSettings,
+    entered: AsyncExitStack,
+    *,
+    option: Literal["judge", "embeddings"],
+) -> Any:
+    """Make the library's model; ``entered`` closes its connections.
+
+    Raises:
+        InputError: a library is missing for what ``option`` names.
+        CallError: the model cannot be made.
+    """
+    try:
+        # Importing takes a second, which should not block others.
+        provider, make, http = await asyncio.to_thread(_provider, endpoint, settings)
+        if option == "judge":
+            model: Any = make(endpoint.name, provider=provider)
+        else:
+            from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+
+            model = OpenAIEmbeddingModel(endpoint.name, provider=provider)
+    except ImportError as error:
+        needs = install(requirement("judge"))
+        message = f"`{endpoint.model}` needs a library: {needs} ({error})"
+        raise InputError(Problem(path=option, message=message)) from error
+    except Exception as error:
+        raise call_error(error, endpoint) from error
+    await entered.enter_async_context(provider)
+    if http is not None:
+        entered.push_async_callback(http.aclose)
+    return model
 
 
 def _messages(prompt: Prompt) -> list[ModelMessage]:
@@ -423,7 +443,9 @@ class EmbeddingClient:
     async def embed(self, texts: list[str]) -> Embedded:
         """Send texts once; raises CallError if the answer does not have a vector for each."""
         if self._model is None:
-            await self._open()
+            self._model = await _connect(
+                self.endpoint, self.settings, self._entered, option="embeddings"
+            )
         try:
             async with asyncio.timeout(self.settings.timeout):
                 result = await self._model.embed(texts, input_type="document")
@@ -444,19 +466,3 @@ class EmbeddingClient:
         """Close the connections."""
         self._model = None
         await self._entered.aclose()
-
-    async def _open(self) -> None:
-        try:
-            from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
-
-            provider, _, http = await asyncio.to_thread(_provider, self.endpoint, self.settings)
-            self._model = OpenAIEmbeddingModel(self.endpoint.name, provider=provider)
-        except ImportError as error:
-            needs = install(requirement("judge"))
-            message = f"`{self.endpoint.model}` needs a library: {needs} ({error})"
-            raise InputError(Problem(path="embeddings", message=message)) from error
-        except Exception as error:
-            raise call_error(error, self.endpoint) from error
-        await self._entered.enter_async_context(provider)
-        if http is not None:
-            self._entered.push_async_callback(http.aclose)

@@ -322,18 +322,21 @@ def _again(response: JudgeResponse) -> JudgeResponse:
     )
 
 
-class RehearsalEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate of judging. ``cached`` are cached verdicts, which cost nothing.
+class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls, tokens and cost of judging; ``basis`` says what they were computed from.
 
-    A token is assumed to have four bytes, a verdict 150 tokens. ``cost_usd`` is ``None`` if a model
-    has no price. Retries are not included.
+    ``cached`` counts verdicts that exist already and cost nothing; it is unset if the cache was
+    not read. ``cost_usd`` is ``None`` when the price of a model is unknown. Retries are not
+    included.
     """
 
+    model: str
     calls: int
-    cached: int
+    cached: int | msgspec.UnsetType = msgspec.UNSET
     input_tokens: int
     output_tokens: int
     cost_usd: float | None
+    basis: str
 
 
 class Rehearsal:
@@ -386,16 +389,21 @@ class Rehearsal:
     async def __aexit__(self, *_: object) -> None:
         await self._judge.close()
 
-    def estimate(self) -> RehearsalEstimate:
-        """Sum up what was counted; the same question counts once."""
+    def estimate(self, basis: str) -> JudgingEstimate:
+        """Sum up what was counted; the same question counts once.
+
+        A token is assumed to have four bytes, a verdict 150 tokens.
+        """
         costs = [cost for _, cost in self._counted.values()]
         known_costs = [cost for cost in costs if cost is not None]
-        return RehearsalEstimate(
+        return JudgingEstimate(
+            model=self.model,
             calls=len(self._counted),
             cached=len(self._cached),
             input_tokens=sum(tokens for tokens, _ in self._counted.values()),
             output_tokens=USUAL_OUTPUT * len(self._counted),
             cost_usd=sum(known_costs) if len(known_costs) == len(costs) else None,
+            basis=basis,
         )
 
 

@@ -16,8 +16,8 @@ from baton.model.redact import ON
 from .bodies import Place
 from .conversations import decode
 from .issue_list import one_issue
-from .issues import score_of
 from .rows import slices
+from .rule_scoring import score_of
 from .schema import conversation, dispatch, score
 from .store import Store
 

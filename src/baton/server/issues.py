@@ -37,14 +37,14 @@ from baton.feed.issues import (
     title_of,
 )
 from baton.feed.signature import UNTOLD, Signature
-from baton.model import Evidence, JudgeError, Score, Trace
-from baton.model.score import JudgeUse
+from baton.model import JudgeError, Score, Trace
 from baton.plugins import is_installed
 
 from .bodies import Place
 from .conversations import decode
 from .database import EVERY_PROJECT, Unavailable, add_rows
 from .rows import EVERY_SLOT, Row, add_up, narrow, slices
+from .rule_scoring import score_of
 from .schema import (
     conversation,
     dispatch,
@@ -205,23 +205,6 @@ def _named(trace: Trace, versions: Mapping[str, str]) -> dict[str, str]:
     names = {each.agent for turn in trace.turns for each in turn.runs}
     names |= {each.to_agent for turn in trace.turns for each in turn.dispatches}
     return {name: versions[narrow(name)] for name in names if narrow(name) in versions}
-
-
-def score_of(row: Mapping[Any, Any]) -> Score:
-    """Return the score that a row of `score` holds."""
-    return Score(
-        evaluator=row["evaluator"],
-        type=row["type"],
-        version=row["evaluator_version"],
-        unit=row["unit"],
-        subject=msgspec.json.decode(row["subject"]),
-        status=row["status"],
-        value=row["value"],
-        reason=row["reason"] or "",
-        details=msgspec.json.decode(row["details"]),
-        evidence=msgspec.json.decode(row["evidence"], type=list[Evidence]),
-        judge=None if row["judge"] is None else msgspec.json.decode(row["judge"], type=JudgeUse),
-    )
 
 
 class _Delta:

@@ -31,7 +31,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute
 
-from baton.formats.own_files import make_folder
+from baton.formats.own_files import lock_file, make_folder
 from baton.model import InputError, Problem
 from baton.model.secrets import mask
 from baton.model.visible import visible, visible_line
@@ -497,8 +497,6 @@ def _own_store(settings: Settings) -> Iterator[None]:
     if settings.db is not None:
         yield
         return
-    import fcntl
-
     folder = Path(settings.folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(
@@ -506,14 +504,12 @@ def _own_store(settings: Settings) -> Iterator[None]:
         )
     make_folder(folder)
     with (folder / "lock").open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_file(file):
             message = (
                 f"another server uses the store in {folder}; stop it, or take another --folder"
                 " (several processes can share a database: --db postgresql://...)"
             )
-            raise InputError(Problem(path="--folder", message=message)) from None
+            raise InputError(Problem(path="--folder", message=message))
         yield
 
 
@@ -527,15 +523,9 @@ def _reading_alone(settings: Settings, stop: threading.Event) -> Iterator[None]:
     if settings.db is not None:
         yield
         return
-    import fcntl
-
     with (Path(settings.folder) / "lock-reading").open("ab") as file:
-        while not stop.is_set():
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                stop.wait(0.1)
+        while not stop.is_set() and not lock_file(file):
+            stop.wait(0.1)
         yield
 
 

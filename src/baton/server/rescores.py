@@ -19,6 +19,7 @@ import msgspec
 from sqlalchemy import Connection, TextClause, func, insert, select, text, update
 from sqlalchemy.exc import DBAPIError
 
+from baton.formats.own_files import lock_file
 from baton.model import InputError
 from baton.session.server_rows import Rescore
 
@@ -136,14 +137,8 @@ def alone(store: Store, settings: Settings) -> Iterator[bool]:
             unlock = text("SELECT pg_advisory_unlock(hashtext('baton rescore'))")
             opened.callback(_tried, connection, unlock)
         else:
-            import fcntl
-
             file = opened.enter_context((Path(settings.folder) / "rescore.lock").open("ab"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_alone = True
-            except BlockingIOError:
-                is_alone = False
+            is_alone = lock_file(file)
         if is_alone:
             with store.write() as connection_:
                 stopped = update(rescore).where(rescore.c.state == "running")

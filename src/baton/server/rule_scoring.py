@@ -15,10 +15,12 @@ import msgspec
 
 from baton.model import (
     CaseResult,
+    Evidence,
     Judge,
     JudgeError,
     JudgeRequest,
     JudgeResponse,
+    JudgeUse,
     Score,
     Trace,
     known,
@@ -266,6 +268,24 @@ def rows_of(
             }
         )
     return rows
+
+
+def score_of(row: Mapping[Any, Any]) -> Score:
+    """Return the score that a row of `score` holds."""
+    return Score(
+        evaluator=row["evaluator"],
+        type=row["type"],
+        version=row["evaluator_version"],
+        unit=row["unit"],
+        subject=msgspec.json.decode(row["subject"]),
+        status=row["status"],
+        value=row["value"],
+        threshold=row["threshold"],
+        reason=row["reason"] or "",
+        details=msgspec.json.decode(row["details"]),
+        evidence=msgspec.json.decode(row["evidence"], type=list[Evidence]),
+        judge=None if row["judge"] is None else msgspec.json.decode(row["judge"], type=JudgeUse),
+    )
 
 
 def _places(trace: Trace) -> dict[str, _Place]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 
 from baton.export.score_events import SpanIds, event_of
 from baton.export.sink import Limits, Sink, open_endpoint
 from baton.export.wire_json import LogRecord
-from baton.model import Evidence, JudgeUse, Score
 
+from .rule_scoring import score_of
 from .schema import conversation, conversation_trace, result_sent, score
 from .store import Store
 
@@ -98,7 +97,7 @@ def _events(
         }
         trace_id = traces[row["conversation"]]
         span = SpanIds(trace_id, "") if trace_id is not None else None
-        events.append((row["id"], event_of(_score(row), span, row["at"], now, more)))
+        events.append((row["id"], event_of(score_of(row), span, row["at"], now, more)))
     return events
 
 
@@ -110,22 +109,6 @@ def _trace(connection: Connection, project: int, conversation_id: int) -> str | 
     )
     ids = connection.execute(query.limit(2)).scalars().all()
     return ids[0] if len(ids) == 1 and len(ids[0]) == 32 else None
-
-
-def _score(row: Any) -> Score:
-    return Score(
-        evaluator=row["evaluator"],
-        type=row["type"],
-        version=row["evaluator_version"],
-        unit=row["unit"],
-        subject=msgspec.json.decode(row["subject"]),
-        status=row["status"],
-        value=row["value"],
-        threshold=row["threshold"],
-        reason=row["reason"] or "",
-        evidence=msgspec.json.decode(row["evidence"], type=list[Evidence]),
-        judge=msgspec.json.decode(row["judge"], type=JudgeUse) if row["judge"] else None,
-    )
 
 
 def _note(store: Store, project: int, last: int) -> None:

@@ -38,7 +38,7 @@ from baton.datasets.files import (
     read_file,
 )
 from baton.formats.document import Document, without_comments
-from baton.formats.own_files import naming, open_regular, stays_in
+from baton.formats.own_files import naming, open_regular, stays_in, write_whole
 from baton.formats.rewrite import rewrite
 from baton.formats.yaml import dump_yaml, load_yaml
 from baton.model import Case, InputError, Problem, Trace, digest, suggestion
@@ -218,7 +218,7 @@ class DatasetFolders:
                 _make(to, data)
                 to.chmod(stat.S_IMODE(path.stat().st_mode))
                 path.unlink()
-            _replace(to, text.encode())
+            write_whole(to, text.encode(), keep_mode=True)
         return self.dataset(name.rpartition("/")[0] + f"/{to.name}")
 
     def delete(self, name: str, hash_: str) -> None:
@@ -333,7 +333,7 @@ class DatasetFolders:
                 written = _lines(text, cases, new)
             else:
                 written = rewrite(name, text, new if key is None else {**value, key: new})
-            _replace(path, written.encode())
+            write_whole(path, written.encode(), keep_mode=True)
         return notes
 
     def _opened(self, name: str, hash_: str) -> tuple[Path, bytes]:
@@ -677,16 +677,3 @@ def _make(path: Path, data: bytes) -> None:
     except FileExistsError:
         message = "already exists: choose another name"
         raise InputError(Problem(file=path.name, message=message)) from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace the content of a file atomically; its permissions are kept."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    draft = path.with_name(f".{path.name}.tmp")
-    with naming(path):
-        draft.unlink(missing_ok=True)
-        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(number, "wb") as file:
-            os.fchmod(number, mode)
-            file.write(data)
-        draft.replace(path)

@@ -12,7 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.panel import Panel
 from baton.evaluators.usage_limits import model_of
 from baton.judges.fenced_prompts import USUAL_OUTPUT
-from baton.judges.judge import Rehearsal
+from baton.judges.judge import JudgingEstimate, Rehearsal
 from baton.model import (
     AgentRun,
     Case,
@@ -34,22 +34,6 @@ TOKENS_READ = 2000
 """Assumed tokens of a question about a trace that does not exist yet."""
 
 
-class JudgingEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Calls, tokens and cost of judging; ``basis`` says what they were computed from.
-
-    ``cached`` counts verdicts that exist already and cost nothing; it is unset if the cache was
-    not read. ``cost_usd`` is ``None`` when the price of the model is unknown.
-    """
-
-    model: str
-    calls: int
-    cached: int | msgspec.UnsetType = msgspec.UNSET
-    input_tokens: int
-    output_tokens: int
-    cost_usd: float | None
-    basis: str
-
-
 class _Discard:
     """Discards results: they are based on made-up verdicts."""
 
@@ -68,16 +52,7 @@ def estimate_recorded(
     judge = plan.context.judge
     if not isinstance(judge, Rehearsal):
         return None
-    counts = judge.estimate()
-    return JudgingEstimate(
-        model=judge.model,
-        calls=counts.calls,
-        cached=counts.cached,
-        input_tokens=counts.input_tokens,
-        output_tokens=counts.output_tokens,
-        cost_usd=counts.cost_usd,
-        basis="the requests for these traces, at most; tokens are estimated",
-    )
+    return judge.estimate("the requests for these traces, at most; tokens are estimated")
 
 
 def estimate_live(plan: Plan, dataset: Dataset, repeat: int) -> JudgingEstimate | None:

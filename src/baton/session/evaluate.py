@@ -65,7 +65,7 @@ from .agent_under_test import (
     variants_of,
 )
 from .components import checked
-from .estimate import JudgingEstimate, estimate_live
+from .estimate import estimate_live
 from .evaluation import Evaluation
 from .prepare import (
     Criteria,
@@ -98,6 +98,7 @@ from .resume import (
 )
 
 if TYPE_CHECKING:
+    from baton.judges.judge import JudgingEstimate
     from baton.runner.backends.protocol import Backend, Recipe
 
 ProviderLike = Provider | Mapping[str, Any] | str

@@ -29,6 +29,7 @@ from baton.improvements.split import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
 from baton.improvements.study import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
 from baton.judges.fenced_prompts import USUAL_OUTPUT
+from baton.judges.judge import JudgingEstimate
 from baton.model import CaseResult, Dataset, InputError, Judge, Usage
 from baton.model.option_names import option
 from baton.providers.instrument.warm import warm_workers
@@ -37,7 +38,7 @@ from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
 from baton.stats.comparison import PASSED
 
-from .estimate import JudgingEstimate, PlaysEstimate, estimate_live, estimate_plays
+from .estimate import PlaysEstimate, estimate_live, estimate_plays
 from .evaluate import EvaluateOptions
 from .failure_evidence import Evidence, evidence_of, with_labels
 from .prepare import PathLike, ScoreOptions, log_note, refuse_unknown

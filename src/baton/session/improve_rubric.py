@@ -185,7 +185,7 @@ def estimate_rubric(
     async def asked() -> RubricEstimate:
         async with Rehearsal(_judge_of(work, flags, cached=False)) as judge:
             await work.search.rehearse(judge)
-            one = judge.estimate()
+            one = judge.estimate("each verdict once")
             split, search = work.search.result.split, work.search
             # Texts of candidates are about as long as the current one, compared with the material.
             times = search.most_verdicts / search.size

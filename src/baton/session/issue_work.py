@@ -58,7 +58,6 @@ from baton.runner.plan import Specs, make_plan
 from .agent_under_test import AgentLike, is_configured
 from .components import list_components
 from .convert import write_dispatch_cases
-from .estimate import JudgingEstimate
 from .evaluate import EvaluateOptions
 from .file_kinds import config_of
 from .improve import ImproveOptions, improve
@@ -68,7 +67,7 @@ from .replay import replay
 from .report import STORED
 
 if TYPE_CHECKING:
-    from baton.judges.judge import LlmJudge
+    from baton.judges.judge import JudgingEstimate, LlmJudge
 
 KEPT = 20
 """Maximum members of an issue that are stored with its progress."""
@@ -180,16 +179,7 @@ async def _investigated(
         if flags.rehearsal:
             rehearsal = Rehearsal(judge)
             await investigate(data, rehearsal, steps=steps)
-            counts = rehearsal.estimate()
-            return JudgingEstimate(
-                model=judge.model,
-                calls=counts.calls,
-                cached=counts.cached,
-                input_tokens=counts.input_tokens,
-                output_tokens=counts.output_tokens,
-                cost_usd=counts.cost_usd,
-                basis=f"at most {steps} steps, without what they read",
-            )
+            return rehearsal.estimate(f"at most {steps} steps, without what they read")
         outcome = await investigate(data, judge, condense=cheaper, steps=steps)
     fix = outcome.fix if outcome.fix is not None else work.progress.fix
     progress = msgspec.structs.replace(work.progress, investigation=outcome, fix=fix)

@@ -50,7 +50,7 @@ from .recordings import recordings_in
 from .report import STORED, Written, check_outputs
 
 if TYPE_CHECKING:
-    from .estimate import JudgingEstimate
+    from baton.judges.judge import JudgingEstimate
 
 TracesLike = Trace | Iterable[Trace | PathLike] | PathLike
 
