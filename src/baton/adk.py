@@ -52,7 +52,10 @@ class Plugin(BasePlugin):  # type: ignore[misc]
         self, *, invocation_context: Any, user_message: Any
     ) -> types.Content | None:
         """Carry out an order; ignore any other message."""
-        arguments = _order_in(user_message)
+        parts = user_message.parts or ()
+        calls = [part.function_call for part in parts if part.function_call is not None]
+        orders = [call for call in calls if call.name == NAME]
+        arguments = (orders[0].args or {}) if orders else None
         if arguments is None:
             return None
         on = os.environ.get(SWITCH) == "on" if self._enabled is None else self._enabled
@@ -126,13 +129,6 @@ class _Session(NamedTuple):
     case: Case
     play: Play
     number: int
-
-
-def _order_in(message: Any) -> dict[str, Any] | None:
-    parts = message.parts or ()
-    calls = [part.function_call for part in parts if part.function_call is not None]
-    orders = [call for call in calls if call.name == NAME]
-    return (orders[0].args or {}) if orders else None
 
 
 async def _agents(context: Any, order: Order) -> Agents:

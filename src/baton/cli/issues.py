@@ -252,7 +252,11 @@ def issues_command(
 def _show(issue: Issue, result: Found, *, json: bool) -> None:
     progress = result.kept.get(issue.key)
     if json:
-        print(_encoded(issue) if progress is None else _encoded(_with(progress, issue)))
+        print(
+            _encoded(issue)
+            if progress is None
+            else _encoded(msgspec.structs.replace(progress, issue=issue))
+        )
         return
     _print_one(issue)
     if progress is not None:
@@ -327,10 +331,6 @@ _GO_WITH = {
     "dry_run": ("investigate",),
     "output": ("promote",),
 }
-
-
-def _with(progress: Progress, issue: Issue) -> Progress:
-    return msgspec.structs.replace(progress, issue=issue)
 
 
 def _encoded(value: Issue | Progress) -> str:

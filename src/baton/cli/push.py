@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from baton.formats.storage_addresses import is_address
@@ -41,22 +40,18 @@ def push_command(
     if out is not None:
         if server is not None or project is not None:
             raise InputError("--out copies to an address: it takes no --server and no --project")
-        return _copied(files, out)
+        # All folders are checked first: one that holds no evaluation stops the command.
+        if not is_address(out):
+            raise InputError(f"--out has to be an address like s3://bucket/evaluations, got {out}")
+        for folder in files:
+            read_evaluation(Path(folder))
+        for folder in files:
+            note(f"{folder}: uploaded to {upload(Path(folder), out)}")
+        return 0
     check_readable(files)
     client = connect(server_address(server), project=project)
     for file in files:
         sent = client.push(file)
         message = f"sent {counted(sent.files, 'file')}" if sent.new else "is stored already"
         note(f"{file}: {message}")
-    return 0
-
-
-def _copied(folders: Sequence[str], address: str) -> int:
-    """Copy evaluation folders to an address; raises InputError if a folder holds no evaluation."""
-    if not is_address(address):
-        raise InputError(f"--out has to be an address like s3://bucket/evaluations, got {address}")
-    for folder in folders:
-        read_evaluation(Path(folder))
-    for folder in folders:
-        note(f"{folder}: uploaded to {upload(Path(folder), address)}")
     return 0

@@ -172,7 +172,10 @@ class Interactions(VisitsEvaluator[SeenTurn], frozen=True, kw_only=True):
         elif extra:
             text = f"turn {extra[0][0].number}: `{extra[0][1].agent}` was not expected"
         details = InteractionsDetails(turns=[_turn_details(turn) for turn in turns])
-        proof = [_evidence(turn, seen) for turn, seen in wrong]
+        proof = [
+            Evidence(ids=[seen.run.id if seen.run else turn.turn.id], quote=seen.problem)
+            for turn, seen in wrong
+        ]
         proof += [Evidence(ids=[run.id], quote=f"{run.agent} was not expected") for _, run in extra]
         return [self.scored(value, text, details, proof)]
 
@@ -296,7 +299,3 @@ def _visit_details(seen: Seen) -> Visit:
         said=[{"text": text, "in": where} for text, where in texts] or msgspec.UNSET,
         problem=msgspec.UNSET if seen.met else seen.problem,
     )
-
-
-def _evidence(turn: SeenTurn, seen: Seen) -> Evidence:
-    return Evidence(ids=[seen.run.id if seen.run else turn.turn.id], quote=seen.problem)

@@ -365,7 +365,10 @@ class Collector:
             _count(counted, failure)
             self._members += self._keep(counted, failure)
             while self._members > KEPT_MEMBERS and self._most(counted) > _FEWEST_MEMBERS:
-                self._halve()
+                self._halved += 1
+                self._members -= sum(
+                    _cut(each, self._most(each)) for each in self._counted.values()
+                )
             if failure.at is not None:
                 self._minutes.failed(exact, slot_of(failure.at), failure.receiver or UNTOLD)
 
@@ -417,10 +420,6 @@ class Collector:
             return 1
         heapq.heapreplace(counted.members, entry)
         return 0
-
-    def _halve(self) -> None:
-        self._halved += 1
-        self._members -= sum(_cut(each, self._most(each)) for each in self._counted.values())
 
     @property
     def limits(self) -> Limits:

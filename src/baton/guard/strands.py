@@ -108,7 +108,8 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
                     to, by=place, transfer=True, ask=ask
                 )
                 return
-            receiver = _receiver(event.selected_tool, function, arguments)
+            agent = getattr(event.selected_tool, "agent", None)
+            receiver = _agent_name(agent) or receiver_of(function, arguments, _agent_name)
             prompt = None if receiver is None else prompt_of(arguments, receiver)
             call = begin_call(
                 self._guard, place, name, arguments, to=receiver, prompt=prompt, ask=ask
@@ -130,11 +131,6 @@ class GuardHooks(HookProvider):  # type: ignore[misc]
             end_call(call)
         if content is not event.result["content"]:
             event.result = {**event.result, "content": content}
-
-
-def _receiver(tool: Any, function: Any, arguments: Any) -> str | None:
-    agent = getattr(tool, "agent", None)
-    return _agent_name(agent) or receiver_of(function, arguments, _agent_name)
 
 
 def _agent_name(value: Any) -> str | None:

@@ -76,12 +76,8 @@ def subjects(trace: Trace, on: On, where: Filter, origin: Origin = NOWHERE) -> I
     table = _TABLES[on]
     with indexed(trace):
         for at in _places(trace, on, origin):
-            if where.meets(lambda field, at=at: _value(table, field, at)):  # type: ignore[misc]
+            if where.meets(lambda field, at=at: table[field][1](at)):  # type: ignore[misc]
                 yield _subject(on, at)
-
-
-def _value(table: _Table, field: str, at: At) -> Value:
-    return table[field][1](at)
 
 
 def _places(trace: Trace, on: On, origin: Origin) -> Iterator[At]:

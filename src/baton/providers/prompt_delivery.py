@@ -50,12 +50,6 @@ class Prompts:
         self._changed = around.texts
         self.changed = {n: text for n, text in around.texts.items() if n in self.texts}
 
-    def _refuse_others(self) -> None:
-        for name in self._changed:
-            if name not in self.texts:
-                hint = suggestion(name, self.texts) or "`prompts:` names none"
-                raise InputError(Problem(path="prompts", message=f"no component `{name}`; {hint}"))
-
     def check(self, *, of_server: bool = False) -> None:
         """Raise InputError for options without effect.
 
@@ -63,7 +57,12 @@ class Prompts:
         the person who starts it.
         """
         if of_server:
-            self._refuse_others()
+            for name in self._changed:
+                if name not in self.texts:
+                    hint = suggestion(name, self.texts) or "`prompts:` names none"
+                    raise InputError(
+                        Problem(path="prompts", message=f"no component `{name}`; {hint}")
+                    )
             if self.are_taken and self._function is None:
                 message = "`environment` is for programs that Baton starts; a server gets a header"
                 raise InputError(Problem(path="prompts_to", message=message))

@@ -89,7 +89,12 @@ def load_catalog(path: str | os.PathLike[str]) -> Catalog:
     document = Document(os.fspath(path), data, "json" if data.lstrip()[:1] == b"{" else "yaml")
     value = document.value()
     if is_app_info(value):
-        return _app_info(document, value)
+        try:
+            return app_info_catalog(value)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise InputError(
+                document.problem(f"not an app-info answer of ADK: {error!r}")
+            ) from error
     inner = value.get("agents", value) if isinstance(value, dict) else value
     if is_sdk_agents(inner):
         return sdk_agents(inner)
@@ -103,13 +108,6 @@ _PYTHON = (
     "`agents: {billing: {tools: [refund]}}`, a folder with `.claude/agents/*.md`, a JSON file with "
     "the `agents` of the Claude Agent SDK, or an answer of an ADK server to `/apps/APP/app-info`"
 )
-
-
-def _app_info(document: Document, value: dict[str, Any]) -> Catalog:
-    try:
-        return app_info_catalog(value)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise InputError(document.problem(f"not an app-info answer of ADK: {error!r}")) from error
 
 
 def is_catalog_file(file: Path | InputFile) -> bool:

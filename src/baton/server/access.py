@@ -277,7 +277,7 @@ class Access:
         """
         host = headers.get("host", "")
         name = _host_name(host)
-        if name is None or not (name in self._hosts or _is_address(name)):
+        if name is None or not (name in self._hosts or _address_of(name) is not None):
             raise Denied(
                 421,
                 f"this server is not called `{host[:200]}`",
@@ -525,10 +525,6 @@ _kept_address = lru_cache(maxsize=1024)(_read_address)
 def _address_of(text: str) -> _Address | None:
     """Read an address, or return ``None``; cached, as the same few callers ask repeatedly."""
     return _kept_address(text) if len(text) <= _LONGEST else _read_address(text)
-
-
-def _is_address(text: str) -> bool:
-    return _address_of(text) is not None
 
 
 def is_loopback(host: str) -> bool:

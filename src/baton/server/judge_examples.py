@@ -110,7 +110,11 @@ def _items(
     """Return the examples of a rubric in a project; made again if labels have changed."""
     rubrics = [*names_of(evaluator.shape), evaluator.name]
     with store.read() as connection:
-        stamp = _stamp(connection, project, rubrics)
+        mine = (label.c.project == project) & label.c.rubric.in_(list(rubrics))
+        labels = connection.execute(select(func.max(label.c.id), func.count()).where(mine)).one()
+        fixes = select(func.count(), func.sum(func.length(issue_progress.c.progress)))
+        progress = connection.execute(fixes.where(issue_progress.c.project == project)).one()
+        stamp = (*labels, *progress)
         kept = _made.setdefault(store, {}).get((project, evaluator.name))
         if kept is not None and kept.stamp == stamp and 0 <= now - kept.at < _FRESH:
             return kept.items
@@ -121,14 +125,6 @@ def _items(
     items = list(_examples(store, project, name, evaluator, things, read))
     _made[store][project, evaluator.name] = _Kept(stamp, now, items)
     return items
-
-
-def _stamp(connection: Connection, project: int, rubrics: Iterable[str]) -> tuple[Any, ...]:
-    mine = (label.c.project == project) & label.c.rubric.in_(list(rubrics))
-    labels = connection.execute(select(func.max(label.c.id), func.count()).where(mine)).one()
-    fixes = select(func.count(), func.sum(func.length(issue_progress.c.progress)))
-    progress = connection.execute(fixes.where(issue_progress.c.project == project)).one()
-    return (*labels, *progress)
 
 
 def _against(

@@ -199,7 +199,10 @@ class Receiver:
         limits = self.limits
         try:
             unpacked = unpack(body, encoding, limits.unpacked)
-            export = read_export(kind, form, unpacked, limits.spans, self._clean())
+            settings = self._settings.now
+            if self._cleaned is None or self._cleaned[0] is not settings:
+                self._cleaned = (settings, self._cleaner(settings))
+            export = read_export(kind, form, unpacked, limits.spans, self._cleaned[1])
         except NotOtlp as error:
             raise Refused(400, str(error)) from None
         except TooLarge as error:
@@ -209,12 +212,6 @@ class Receiver:
             raise Refused(415, message) from None
         entry = entry_of(project, kind, form, export.body) if export.body else None
         return export, entry
-
-    def _clean(self) -> Cleaner | None:
-        settings = self._settings.now
-        if self._cleaned is None or self._cleaned[0] is not settings:
-            self._cleaned = (settings, self._cleaner(settings))
-        return self._cleaned[1]
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -15,7 +15,7 @@ from baton.evaluators.judging.distilled import DistilledModel, Limit, limits_of
 from baton.evaluators.judging.distilled_features import Reading, read
 from baton.evaluators.judging.evidence import answers_of
 from baton.formats.own_files import make_folder, naming, write_whole
-from baton.model import EvalContext, InputError, Score, Trace, counted
+from baton.model import EvalContext, InputError, Trace, counted
 from baton.runner.judged_subjects import JudgedThing, of_evaluation
 from baton.store import (
     StoredEvaluation,
@@ -210,12 +210,8 @@ def _costs(made: StoredEvaluation, rubric: str) -> Iterator[float]:
         for score in result.scores:
             use = score.judge
             if score.type == rubric and use is not None and not use.cached and use.cost_usd:
-                yield use.cost_usd / _verdicts_in(score)
-
-
-def _verdicts_in(score: Score) -> int:
-    units = score.details.get("units")
-    return max(1, len(units)) if isinstance(units, list) else 1
+                units = score.details.get("units")
+                yield use.cost_usd / (max(1, len(units)) if isinstance(units, list) else 1)
 
 
 def _beside(rubric: str, evaluator: Judged) -> Path:

@@ -61,9 +61,13 @@ class Assets:
     """The files, read once. ``address`` is the path that they are below."""
 
     def __init__(self) -> None:
+        # The scripts and styles of the one-file report draw runs here as well.
         self._files = {
             name: _File(body, gzip.compress(body, 9, mtime=0), _TYPES[suffix])
-            for name, suffix, body in (*_read("static", ""), *_read_report())
+            for name, suffix, body in (
+                *_read("static", ""),
+                *_read("assets", "report/", "baton.reports.html"),
+            )
         }
         digest = sha256()
         for name, each in sorted(self._files.items()):
@@ -164,8 +168,3 @@ def _read(folder: str, prefix: str, package: str = "baton.web") -> Iterator[tupl
                     yield f"{before}{each.name}", suffix, each.read_bytes()
 
     return walk(resources.files(package).joinpath(folder), prefix)
-
-
-def _read_report() -> Iterator[tuple[str, str, bytes]]:
-    """Yield the scripts and styles of the one-file report, which draws runs here as well."""
-    return _read("assets", "report/", "baton.reports.html")

@@ -192,15 +192,11 @@ def _list(visit: Visit) -> View | Response:
     return View("issues.html", context, "Issues", 400 if problem else 200)
 
 
-def _server(visit: Visit) -> str:
-    url = visit.request.url
-    return f"{url.scheme}://{url.netloc}"
-
-
 def _command(visit: Visit, *words: str) -> str:
     """Return the command that shows the same."""
     project = [] if visit.project == DEFAULT else ["--project", visit.project]
-    given = ["--server", _server(visit), *project, *words]
+    url = visit.request.url
+    given = ["--server", f"{url.scheme}://{url.netloc}", *project, *words]
     return f"baton issues {' '.join(map(shell_word, given))}"
 
 

@@ -519,14 +519,10 @@ def _agents(trace: Trace) -> list[Plain]:
                 isinstance(s, ToolCall) and s.dispatch is None for r in runs for s in r.steps
             ),
             bad=sum(run.status in ("failed", "cancelled") for run in runs) or None,
-            spent=_spent(runs),
+            spent=tokens_line(sum_usage([run.usage for run in runs])),
         )
         for name, runs in by_name.items()
     ]
-
-
-def _spent(runs: list[AgentRun]) -> str | None:
-    return tokens_line(sum_usage([run.usage for run in runs]))
 
 
 def _edges(trace: Trace) -> list[Plain]:
