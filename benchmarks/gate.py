@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from baton.gate.baseline import AxisValues, CaseSnapshot, Snapshot
-from baton.gate.compare import compare
+from baton.gate.compare_evaluations import compare
 from baton.stats.comparison import PASSED
 
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"

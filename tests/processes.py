@@ -57,7 +57,7 @@ from baton.cli.app import main
 
 for name in ("check", "convert", "draft", "eval", "report", "score", "show"):
     import_module(f"baton.cli.{name}")
-for name in ("baton.readers.load", "baton.evaluators.registry", "baton.datasets.load"):
+for name in ("baton.readers.trace_paths", "baton.evaluators.registry", "baton.datasets.dataset_paths"):
     import_module(name)
 gate = socket.socket(fileno=int(sys.argv[1]))
 while True:

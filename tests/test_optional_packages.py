@@ -8,7 +8,7 @@ import sys
 
 NEEDS = {
     "baton.adk": "google",  # the plug-in for servers of ADK: `adk`
-    "baton.export.sdk": "opentelemetry",  # records as spans of the SDK: `otel`
+    "baton.export.sdk_spans": "opentelemetry",  # records as spans of the SDK: `otel`
     "baton.export.wire_proto": "opentelemetry",  # spans as protobuf: `otel`
     "baton.guard.adk": "google",  # guards in programs of a framework, which they have
     "baton.guard.langchain": "langchain",

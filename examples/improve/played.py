@@ -14,7 +14,7 @@ from shop import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from baton.model import Case, JudgeRequest, JudgeResponse, Trace, Usage
-from baton.providers.base import ConfiguredProvider, ProviderOptions, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, ProviderOptions, Surroundings
 
 Say = Callable[[str, str], Awaitable[str]]
 """Has a model answer: the instructions, and the message."""

@@ -129,7 +129,7 @@ class _ClaudeWriter:
 
     def write(self, messages: Messages, agents: Catalog) -> None:
         """Write one conversation; an error never stops the program."""
-        from baton.export.sdk import sdk_spans
+        from baton.export.sdk_spans import sdk_spans
         from baton.providers.claude_hearing import conversation_trace
 
         try:

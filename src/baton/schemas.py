@@ -9,8 +9,8 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
-from baton.config.judge import CACHE
-from baton.config.shape import ConfigFile
+from baton.config.config_file import ConfigFile
+from baton.config.judge_config import CACHE
 from baton.datasets.baton_cases import DatasetSpec
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.registry import all_evaluators

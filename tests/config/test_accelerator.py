@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton.config import load_config
-from baton.config.judge import JudgeFlags, make_judge_of
+from baton.config.judge_config import JudgeFlags, make_judge_of
 from baton.judges.judge_settings import JudgeSettings
 from baton.model import InputError
 from baton.runner.plan import MeanRule, judge_options

@@ -11,7 +11,7 @@ import pytest
 
 import baton
 from baton.config import load_config
-from baton.config.judge import CACHE, JudgeConfig, JudgeFlags, ready
+from baton.config.judge_config import CACHE, JudgeConfig, JudgeFlags, ready
 from baton.judges.judge import LlmJudge
 from baton.model import InputError
 from baton.runner.plan import Plan, make_plan

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.datasets.convert import Loss, Target, convert
+from baton.datasets.convert_cases import Loss, Target, convert
 from baton.model import Case, InputError
 
 

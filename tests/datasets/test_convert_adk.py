@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from baton.datasets.convert import convert
+from baton.datasets.convert_cases import convert
 from baton.model import Case, Dataset
 
 from .cases import cases

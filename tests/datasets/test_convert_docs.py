@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.datasets.convert import TARGETS, Target, convert
+from baton.datasets.convert_cases import TARGETS, Target, convert
 from baton.model import (
     AnyOrder,
     Case,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from baton.datasets.convert import TARGETS, Converted, Loss, Target, convert
+from baton.datasets.convert_cases import TARGETS, Converted, Loss, Target, convert
 from baton.datasets.files import About, read_data
 from baton.model import Case, Dataset, InputError
 

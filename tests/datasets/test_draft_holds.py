@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 import baton
 from baton.datasets import load_dataset
-from baton.datasets.draft import draft_case, draft_yaml
+from baton.datasets.draft_case import draft_case, draft_yaml
 from baton.model import InputError
 from baton.model.views import tool_calls
 from baton.testing import build

@@ -15,7 +15,7 @@ from tests.evaluators.judged.scripted import ScriptedJudge
 import baton
 from baton import evaluators
 from baton.evaluators import AgentChain, Cost, DispatchScope, Judged, Panel, Response, ToolCalls
-from baton.evaluators.base import EvaluatorTraits
+from baton.evaluators.base_evaluator import EvaluatorTraits
 from baton.evaluators.contains import LastAnswerEvaluator
 from baton.evaluators.registry import evaluator_entries
 from baton.model import InputError
@@ -105,7 +105,7 @@ def test_importing_one_loads_neither_the_others_nor_their_libraries() -> None:
     code = (
         "import sys\nfrom baton.evaluators import AgentChain\n"
         "names = ('numpy', 'jsonschema', 'rouge_score', 'nltk', 'baton.evaluators.tool_calls',\n"
-        "         'baton.evaluators.judged', 'baton.judges.client', 'baton.findings.dispatch_scope')\n"
+        "         'baton.evaluators.judged', 'baton.judges.llm_client', 'baton.findings.dispatch_scope')\n"
         "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -63,7 +63,7 @@ with agent("desk"), guard.run("desk", "Is it clean?"):
 SDK = """
 import sys
 from opentelemetry import trace
-from baton.export.sdk import sdk_spans
+from baton.export.sdk_spans import sdk_spans
 from baton.formats.document import Document
 from baton.guard import Guard
 from baton.guard.claude import answer_of

@@ -14,7 +14,7 @@ import pytest
 
 import baton
 from baton.config import load_config
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft_case import draft_yaml
 from baton.model import InputError, integrity_problems
 from baton.readers import load_catalog
 from baton.reports.trace import print_trace

@@ -31,7 +31,7 @@ from baton.model import (
     ProviderError,
     Trace,
 )
-from baton.providers.base import ProviderOptions, Surroundings
+from baton.providers.base_provider import ProviderOptions, Surroundings
 from baton.replays.moments import Moments
 from baton.runner.live import OnResult
 from baton.testing.build import case, expect

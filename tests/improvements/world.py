@@ -22,7 +22,7 @@ from baton.model import (
     Trace,
     Usage,
 )
-from baton.providers.base import ConfiguredProvider, ProviderOptions, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, ProviderOptions, Surroundings
 from baton.replays.moments import Moments
 from baton.runner.plan import make_plan
 from baton.testing.build import case, delegate, expect, run, trace, turn

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from baton.judges.client import call_error
 from baton.judges.judge_settings import Endpoint
+from baton.judges.llm_client import call_error
 
 
 @pytest.mark.parametrize("key", ["k7", "abc", "sk-0123456789abcdef"])

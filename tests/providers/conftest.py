@@ -16,7 +16,7 @@ import pytest
 from baton.model import Case, ProviderError, Session, Trace
 from baton.providers.adk_http import AdkHttp
 from baton.providers.adk_options import AdkHttpOptions
-from baton.providers.base import CaseCancelled, Hooks, Surroundings
+from baton.providers.base_provider import CaseCancelled, Hooks, Surroundings
 from baton.providers.instrument.frameworks import installed_instrumentors
 from baton.providers.registry import make_provider
 from baton.testing import build

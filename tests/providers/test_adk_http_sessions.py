@@ -25,7 +25,7 @@ from tests.providers.conftest import (
 )
 
 import baton
-from baton.datasets.draft import draft_case
+from baton.datasets.draft_case import draft_case
 from baton.model import Case, Content, ExpectedTurn, Trace
 
 

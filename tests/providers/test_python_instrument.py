@@ -227,7 +227,7 @@ def after(case, turn):
 
 def test_definitions_of_agents_stand_in_the_trace(tmp_path: Path) -> None:
     from baton.model import AgentCard
-    from baton.providers.base import Surroundings
+    from baton.providers.base_provider import Surroundings
     from baton.providers.registry import make_provider
 
     spec = {"type": "python", "target": f"{PROGRAMS}/desk.py:reply", "instrument": True}

@@ -25,7 +25,7 @@ from baton.model import (
     Trace,
 )
 from baton.model.stand_ins import Fixture, StandIn
-from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.python import Python, PythonOptions
 from baton.replays.cases import safe
 from baton.replays.moments import Moments, replay

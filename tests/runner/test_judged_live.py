@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import baton
-from baton.config.judge import ready
+from baton.config.judge_config import ready
 from baton.model import (
     Case,
     CaseResult,

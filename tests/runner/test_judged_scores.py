@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 import baton
-from baton.config.judge import ready
+from baton.config.judge_config import ready
 from baton.evaluators.user_defined import OwnEvaluator
 from baton.model import CaseResult, Evaluator, JudgeError, Trace
 from baton.runner.plan import make_plan

@@ -260,7 +260,7 @@ def test_code_of_the_users_own_is_loaded_in_known_places_only() -> None:
         "evaluators/adk_custom_metric.py",
         "evaluators/user_defined.py",
         "providers/adk_local.py",
-        "providers/base.py",
+        "providers/base_provider.py",
         "providers/frameworks/program.py",
         "providers/instrument/frameworks.py",  # of `init --agent`, in its own process
         "providers/instrument/program_player.py",

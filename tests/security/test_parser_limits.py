@@ -15,7 +15,7 @@ from tests.processes import run_baton
 
 import baton
 from baton import load_traces
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft_case import draft_yaml
 from baton.model import InputError
 from baton.model.limits import JSON_DEPTH, LIMITS, YAML_DEPTH
 from baton.readers import load_catalog

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from baton.model import Trace
-from baton.readers.load import load_traces
+from baton.readers.trace_paths import load_traces
 from baton.server.inbox import Inbox, entry_of
 from baton.server.store import Store
 from baton.server.worker import Worker

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import func, select
 
 from baton.model import Trace
-from baton.readers.load import load_traces
+from baton.readers.trace_paths import load_traces
 from baton.server.conversations import BEYOND, Bounds, record_of
 from baton.server.schema import conversation, inbox
 from baton.server.worker import Worker

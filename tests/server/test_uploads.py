@@ -11,7 +11,7 @@ import pytest
 
 import baton
 from baton.model import Trace
-from baton.readers.load import load_traces
+from baton.readers.trace_paths import load_traces
 from baton.server.conversations import Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
 from baton.server.schema import chunk, conversation, dispatch, trace

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.conftest import Baton
 
-from baton.config.judge import JudgeFlags
+from baton.config.judge_config import JudgeFlags
 from baton.formats.evaluation_header import Request
 from baton.model import InputError
 from baton.session.check import check

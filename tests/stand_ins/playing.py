@@ -27,7 +27,7 @@ from baton.model import (
 )
 from baton.model.stand_ins import RecordedAnswer, StandIn
 from baton.plugins.user_code import load_object
-from baton.providers.base import Surroundings
+from baton.providers.base_provider import Surroundings
 from baton.providers.python import Python, PythonOptions
 
 SHOPS = ("langgraph", "openai_agents", "pydantic_ai", "strands")

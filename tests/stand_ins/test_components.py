@@ -12,7 +12,7 @@ from baton import components, prompts
 from baton.components import changes_of, faults_of_change, read_examples, to_header
 from baton.datasets import load_dataset
 from baton.model import Case, Content, ExpectedTurn, InputError, Trace
-from baton.providers.base import Surroundings
+from baton.providers.base_provider import Surroundings
 from baton.providers.python import Python, PythonOptions
 
 PROGRAM = """

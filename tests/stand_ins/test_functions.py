@@ -25,7 +25,7 @@ from baton.model import (
     Trace,
 )
 from baton.model.stand_ins import Fault, Fixture, RecordedAnswer, StandIn
-from baton.providers.base import Surroundings, refuse_unplayable
+from baton.providers.base_provider import Surroundings, refuse_unplayable
 from baton.providers.python import Python, PythonOptions
 from baton.stand_ins import Play, Request
 

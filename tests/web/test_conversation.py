@@ -16,7 +16,7 @@ from tests.reports.hostile import hostile_texts
 from tests.server.seeding import START, add_conversation, add_score
 
 import baton
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft_case import draft_yaml
 from baton.model import Content, Said, Trace
 from baton.model.redact import ON
 from baton.server.bodies import day_of

@@ -16,7 +16,7 @@ from baton.model.redact import ON, Redaction
 from .usage_messages import note, quieting, say
 
 if TYPE_CHECKING:
-    from baton.config.judge import JudgeFlags
+    from baton.config.judge_config import JudgeFlags
     from baton.config.trust import Trust
     from baton.session.prepare import ScoreOptions
 
@@ -91,7 +91,7 @@ class JudgeOptions:
 
     def flags(self, *, rehearsal: bool = False) -> JudgeFlags:
         """Check them together; raises InputError for contradictions."""
-        from baton.config.judge import judge_flags
+        from baton.config.judge_config import judge_flags
 
         return judge_flags(**asdict(self), rehearsal=rehearsal)
 

@@ -1,5 +1,5 @@
 """Config files: each describes one evaluation."""
 
-from .load import Config, load_config
+from .config import Config, load_config
 
 __all__ = ["Config", "load_config"]

@@ -25,7 +25,7 @@ from baton.model import InputError, Problem
 from baton.runner.plan import EvaluatorSpec
 
 if TYPE_CHECKING:
-    from .shape import ConfigFile
+    from .config_file import ConfigFile
 
 _NO_CODE = frozenset({"adk_http", "http", "mock", "replay"})
 """Providers that run no code. Any other provider needs trust."""

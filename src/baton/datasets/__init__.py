@@ -1,5 +1,5 @@
 """Dataset files to cases, and back."""
 
-from .load import load_dataset
+from .dataset_paths import load_dataset
 
 __all__ = ["load_dataset"]

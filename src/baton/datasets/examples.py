@@ -20,7 +20,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.model import Case, Example, ExpectedTurn, InputError, Problem, suggestion
 
-from .load import load_dataset
+from .dataset_paths import load_dataset
 
 
 class Choice(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -26,7 +26,7 @@ from baton.model import (
 )
 from baton.plugins.user_code import load_function
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 _MODULES = {
     "Invocation": "google.adk.evaluation.eval_case",

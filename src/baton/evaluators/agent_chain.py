@@ -26,7 +26,7 @@ from baton.model.score import passes
 from baton.model.views import agent_chain, broken, in_short, possible_agents
 from baton.plugins import Alias
 
-from .base import (
+from .base_evaluator import (
     NO_DEFINITION,
     Details,
     Pair,

@@ -6,7 +6,7 @@ from baton.findings.announced_dispatch import announced_dispatch
 from baton.findings.finding import Answer
 from baton.model import AgentRun, EvalContext, Trace, Turn
 
-from .base import RunEvaluator
+from .base_evaluator import RunEvaluator
 
 
 class AnnouncedDispatch(RunEvaluator, frozen=True, kw_only=True):

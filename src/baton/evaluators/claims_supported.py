@@ -6,7 +6,7 @@ from baton.findings.claims_supported import claims_supported
 from baton.findings.finding import Answer
 from baton.model import AgentRun, EvalContext, Trace, Turn
 
-from .base import RunEvaluator
+from .base_evaluator import RunEvaluator
 
 
 class ClaimsSupported(RunEvaluator, frozen=True, kw_only=True):

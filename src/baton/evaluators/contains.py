@@ -20,7 +20,7 @@ from baton.evaluators.matching.texts import CaseSensitive, Reading
 from baton.model import Case, EvalContext, Score, Trace
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Which, describe
+from .base_evaluator import Pair, TurnEvaluator, Which, describe
 
 
 class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from baton.findings.finding import Answer
 from baton.model import Case, Dispatch, EvalContext, Score, Trace, Turn, known
 from baton.model.views import indexed
 
-from .base import DispatchEvaluator, describe
+from .base_evaluator import DispatchEvaluator, describe
 
 
 def with_messages_of(case: Case | None, trace: Trace) -> Trace:

@@ -12,7 +12,7 @@ from baton.model.views import dispatch_costs
 from baton.plugins import Alias
 from baton.plugins.origin import install, requirement
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import UNNAMED, Figure, dollars, known_cost, total_usage, unpriced, weigh
 
 

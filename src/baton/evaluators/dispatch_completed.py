@@ -6,7 +6,7 @@ from baton.findings.dispatch_completed import completed
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator
+from .base_evaluator import DispatchEvaluator
 
 
 class DispatchCompleted(DispatchEvaluator, frozen=True, kw_only=True):

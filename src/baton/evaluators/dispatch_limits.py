@@ -19,7 +19,7 @@ from baton.model import (
 )
 from baton.plugins import FROM_CASES
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Measure, agent_costs, dispatch_costs, require_one, share, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]

@@ -31,7 +31,7 @@ from baton.model import (
 )
 from baton.model.views import group_of, possible_agents, run_names
 
-from .base import (
+from .base_evaluator import (
     NO_DEFINITION,
     Details,
     Pair,

@@ -8,7 +8,7 @@ from baton.findings.dispatch_scope import scope
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator, describe
+from .base_evaluator import DispatchEvaluator, describe
 
 
 class DispatchScope(DispatchEvaluator, frozen=True, kw_only=True):

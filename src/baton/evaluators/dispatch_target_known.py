@@ -6,7 +6,7 @@ from baton.findings.dispatch_target_known import target_known
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator
+from .base_evaluator import DispatchEvaluator
 
 
 class DispatchTargetKnown(DispatchEvaluator, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ from baton.findings.duplicate_work import duplicate_work
 from baton.findings.finding import Answer
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator
+from .base_evaluator import DispatchEvaluator
 
 
 class DuplicateWork(DispatchEvaluator, frozen=True, kw_only=True):

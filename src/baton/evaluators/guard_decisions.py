@@ -10,7 +10,7 @@ from baton.model import Score
 from baton.model.views import decisions_of
 from baton.plugins import FROM_CASES
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 Action = Annotated[str, msgspec.Meta(pattern="^(block|ask|redact|warn|observe)$")]
 

@@ -11,7 +11,7 @@ from baton.findings.handoff_loops import LoopLimits, loops
 from baton.model import Score, Trace, known
 from baton.plugins import FROM_CASES
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 Times = Annotated[int, msgspec.Meta(ge=2)]
 

@@ -25,7 +25,7 @@ from baton.evaluators.matching.visits import (
 from baton.model import AgentRun, EvalContext, Evidence, ExpectedVisit, Score, Trace, Turn, known
 from baton.model.score import passes
 
-from .base import Details, Pair, describe
+from .base_evaluator import Details, Pair, describe
 
 
 class Seen(NamedTuple):

@@ -25,7 +25,7 @@ from baton.model import (
 from baton.model.score import passes
 from baton.model.views import run_names
 
-from .base import Details, Pair, describe
+from .base_evaluator import Details, Pair, describe
 
 
 class Voice(NamedTuple):

@@ -28,7 +28,7 @@ from baton.model import (
 )
 from baton.plugins import Entry, Origin, refused_options
 
-from .base import EvaluatorTraits, not_played, nothing_to_judge
+from .base_evaluator import EvaluatorTraits, not_played, nothing_to_judge
 from .judging.distilled import distilled_in
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing

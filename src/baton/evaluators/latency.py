@@ -10,7 +10,7 @@ import msgspec
 from baton.model import Evidence, Score, Trace, Turn, known
 from baton.plugins import Alias
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Figure, require_one, share, weigh
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]

@@ -15,7 +15,7 @@ from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Un
 from baton.model.score import passes
 from baton.plugins import Alias, Entry, Origin, refused_options
 
-from .base import EvaluatorTraits, describe
+from .base_evaluator import EvaluatorTraits, describe
 from .judged import Judged, of_keyword, rubric_of
 from .judging.labelled_examples import LabelledExample
 from .judging.rubric import RubricOptions

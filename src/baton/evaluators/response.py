@@ -37,7 +37,7 @@ from baton.model import Case, EvalContext, Evidence, ExpectedTurn, Score, Trace
 from baton.model.score import passes
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Pair, TurnEvaluator, Which, describe
+from .base_evaluator import Pair, TurnEvaluator, Which, describe
 
 
 class Response(TurnEvaluator[Row], frozen=True, kw_only=True, dict=True):

@@ -27,7 +27,7 @@ from baton.model import EvalContext, Score, Trace
 from baton.model.score import passes
 from baton.plugins import Alias
 
-from .base import Pair, TurnEvaluator, describe
+from .base_evaluator import Pair, TurnEvaluator, describe
 
 
 class ResponseMatch(TurnEvaluator[Row], frozen=True, kw_only=True):

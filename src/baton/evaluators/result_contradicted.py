@@ -6,7 +6,7 @@ from baton.findings.finding import Answer
 from baton.findings.result_contradicted import result_contradicted
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator
+from .base_evaluator import DispatchEvaluator
 
 
 class ResultContradicted(DispatchEvaluator, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from baton.findings.finding import Answer
 from baton.findings.result_used import Limits, result_used
 from baton.model import Dispatch, EvalContext, Trace, Turn
 
-from .base import DispatchEvaluator, describe
+from .base_evaluator import DispatchEvaluator, describe
 
 
 class ResultUsed(DispatchEvaluator, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from baton.evaluators.matching.answers import json_differences
 from baton.model import Case, Evidence, Score, known
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 
 class StateEqualsDetails(Details, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.evaluators.base import Pair, TurnEvaluator, Unknown, describe
+from baton.evaluators.base_evaluator import Pair, TurnEvaluator, Unknown, describe
 from baton.evaluators.matching.answers import (
     NOTHING,
     AnswerDetails,

@@ -9,7 +9,7 @@ import msgspec
 from baton.model import Evidence, Score, Usage
 from baton.model.views import token_count
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 from .usage_limits import Figure, require_one, total_usage, weigh
 
 Count = Annotated[int, msgspec.Meta(ge=0)]

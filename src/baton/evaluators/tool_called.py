@@ -13,7 +13,7 @@ from baton.model import AgentRun, EvalContext, Evidence, Score, Trace, known
 from baton.model.views import PlacedCall, placed_calls, run_names
 from baton.plugins import FROM_CASES, Alias
 
-from .base import Details, TraceEvaluator, Unscored, WholeTrace, describe
+from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 

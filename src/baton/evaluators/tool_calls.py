@@ -40,7 +40,7 @@ from baton.model.views import (
 )
 from baton.plugins import FROM_CASES, Alias
 
-from .base import NO_DEFINITION, Pair, TurnEvaluator, Unknown, Which, describe
+from .base_evaluator import NO_DEFINITION, Pair, TurnEvaluator, Unknown, Which, describe
 
 
 class Scope(msgspec.Struct, frozen=True):

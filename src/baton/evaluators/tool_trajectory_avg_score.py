@@ -20,7 +20,7 @@ from baton.evaluators.matching.call_report import (
 from baton.evaluators.matching.call_rules import Made
 from baton.model import Case, EvalContext, ExpectedToolCall, ExpectedTurn, Score, Trace, counted
 
-from .base import Pair, TurnEvaluator, Unknown, Unscored, describe
+from .base_evaluator import Pair, TurnEvaluator, Unknown, Unscored, describe
 from .tool_calls import calls_in_scope, unknown_of
 
 MatchType = Literal["EXACT", "IN_ORDER", "ANY_ORDER"]

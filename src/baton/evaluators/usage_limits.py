@@ -19,7 +19,7 @@ from baton.model import (
 )
 from baton.model.views import TOKENS, dispatched_runs, sum_usage, token_count
 
-from .base import BaseEvaluator, Details, Unscored
+from .base_evaluator import BaseEvaluator, Details, Unscored
 
 UNNAMED = "(model not recorded)"
 

@@ -26,7 +26,7 @@ from baton.model.score import passes
 from baton.plugins import Origin, refused_by_name, refused_options
 from baton.plugins.user_code import load_function
 
-from .base import BaseEvaluator, EvaluatorTraits
+from .base_evaluator import BaseEvaluator, EvaluatorTraits
 
 # An evaluator gets the trace, the case and the context; `def check(trace)` takes only the first.
 _GIVEN = 3

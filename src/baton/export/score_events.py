@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from baton.export import spans
 from baton.model import CaseResult, InputError, Said, Score, ToolCall, Trace
-from baton.readers.load import files_below
 from baton.readers.otlp.record_as_spans import part
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.wire.read import read_conversations
 from baton.readers.otlp.wire.sniff import is_otlp
+from baton.readers.trace_paths import files_below
 from baton.store import StoredEvaluation
 
 from .spans import ROOT, Place

@@ -10,7 +10,7 @@ from baton.stats.comparison import PASSED, AxisChange
 from baton.store import IndexRow
 
 from .baseline import Snapshot, SnapshotBuilder, open_side
-from .compare import Compared, axis_line, compare, missing_line
+from .compare_evaluations import Compared, axis_line, compare, missing_line
 from .thresholds import NAMED_CASES, Regression
 
 

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
-from baton.gate.compare import p_text
+from baton.gate.compare_evaluations import p_text
 from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
 from baton.stats.comparison import AxisChange

@@ -15,8 +15,8 @@ from baton.model import InputError, JudgeError, Problem, Usage
 from baton.model.prices import ModelPrice
 
 from .cache import Verdict, VerdictCache
-from .client import Embedded, EmbeddingClient
 from .judge_settings import JudgeSettings, check_ready
+from .llm_client import Embedded, EmbeddingClient
 from .request_limits import Budget, Costs, Pace
 from .verdict import CallError
 

@@ -14,9 +14,9 @@ from baton.model import JudgeError, JudgeRequest, JudgeResponse, Usage
 from baton.model.prices import ModelPrice
 
 from .cache import Verdict, VerdictCache, cache_key
-from .client import LlmClient
 from .fenced_prompts import USUAL_OUTPUT, prompt_for
 from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
+from .llm_client import LlmClient
 from .request_limits import Bill, Budget, Connect, Costs, Network
 from .verdict import AnswerError, CallError, check_schema, read_verdict
 

@@ -14,9 +14,9 @@ from baton.http.rate_limits import loop_time
 from baton.model import InputError, JudgeError, Problem, Usage, counted
 from baton.model.prices import ModelPrice, cost_of
 
-from .client import JudgeClient
 from .fenced_prompts import USUAL_OUTPUT, Prompt
 from .judge_settings import Endpoint, JudgeSettings
+from .llm_client import JudgeClient
 from .verdict import CallError, RawAnswer
 
 

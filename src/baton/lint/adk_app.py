@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .adk_agents import (
+from .adk_code import (
     LLM_AGENTS,
     CodeAgent,
     Instruction,

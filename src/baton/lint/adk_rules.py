@@ -9,8 +9,8 @@ from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.formats.adk import TRANSFER_TOOL
 from baton.model import Case, suggestion
 
-from .adk_agents import CodeAgent
 from .adk_app import App
+from .adk_code import CodeAgent
 from .adk_model_tools import MODEL_TOOLS
 from .checked_files import CaseFile, LintWarning, Scope
 

@@ -11,7 +11,7 @@ from baton.formats.document import Document
 from baton.formats.opening import read_bytes
 from baton.model import InputError
 
-from .adk_agents import ADK_TOOLS, LLM_AGENTS, OPAQUE, Child, CodeAgent, Instruction
+from .adk_code import ADK_TOOLS, LLM_AGENTS, OPAQUE, Child, CodeAgent, Instruction
 from .adk_model_tools import MODEL_TOOLS
 
 ROOT_FILE = "root_agent.yaml"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from baton.datasets.files import LazyCases
-from baton.evaluators.base import BaseEvaluator
+from baton.evaluators.base_evaluator import BaseEvaluator
 from baton.formats.document import Document
 from baton.formats.explain import Path
 from baton.formats.key_case import snake

@@ -9,7 +9,7 @@ import msgspec
 from baton.model import Case, Source, Trace
 from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import play
-from baton.providers.base import ConfiguredProvider, Surroundings, stood_in
+from baton.providers.base_provider import ConfiguredProvider, Surroundings, stood_in
 from baton.providers.prompt_delivery import Prompts
 from baton.stand_ins import play_of
 

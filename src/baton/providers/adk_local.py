@@ -19,7 +19,7 @@ from baton.plugins.origin import install, requirement
 from baton.plugins.user_code import load_object
 from baton.providers.adk_options import AdkLocalOptions
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching, play, trouble_of
-from baton.providers.base import ConfiguredProvider, Surroundings, stood_in
+from baton.providers.base_provider import ConfiguredProvider, Surroundings, stood_in
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 from baton.stand_ins import Play, playing

@@ -18,7 +18,7 @@ from baton.http.credentials import (
     refuse_query,
 )
 from baton.http.responses import ANSWER_MIB, EVENTS, Count, Mebibytes
-from baton.providers.base import (
+from baton.providers.base_provider import (
     ProviderOptions,
     ServerOptions,
     option_error,

@@ -13,7 +13,7 @@ import msgspec
 from baton.formats.adk import Event, Part, SessionInput, WireContent
 from baton.model import Case, ProviderError, Source, Trace
 from baton.providers.agent_server import LostBeforeAnswer
-from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
+from baton.providers.base_provider import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.user_functions import aside, named
 from baton.readers import Catalog
 from baton.readers.adk.reader import read_conversation

@@ -19,7 +19,7 @@ from baton.http.client import Access, Client, Request, Retries, Words
 from baton.http.responses import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
 from baton.model import ProviderError
 from baton.model.secrets import Masker
-from baton.providers.base import ProviderOptions, ServerOptions
+from baton.providers.base_provider import ProviderOptions, ServerOptions
 
 
 class LostBeforeAnswer(Exception):  # noqa: N818 - a signal to start over

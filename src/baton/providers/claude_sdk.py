@@ -37,7 +37,7 @@ from baton.model import (
 )
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
-from baton.providers.base import (
+from baton.providers.base_provider import (
     CaseCancelled,
     ConfiguredProvider,
     Hooks,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 from baton.http.credentials import address
 from baton.model import Case, Source, Trace
 from baton.model.dataset import Need
-from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.http_answers import Paths
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, check_options
 from baton.providers.prompt_delivery import Prompts

@@ -17,7 +17,7 @@ from baton.http.credentials import (
 )
 from baton.http.responses import Stream
 from baton.model import InputError, Problem, ProviderError, suggestion
-from baton.providers.base import ServerOptions, option_error
+from baton.providers.base_provider import ServerOptions, option_error
 
 PLACEHOLDERS = (
     "input", "session_id", "case_id", "turn", "history", "messages", "user", "app", "state",

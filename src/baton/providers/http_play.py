@@ -35,7 +35,7 @@ from baton.providers.agent_server import (
     restarter_of,
 )
 from baton.providers.answer_turns import Stated, StatedTurn, turn_of
-from baton.providers.base import CaseCancelled, Hooks, refuse_unplayable
+from baton.providers.base_provider import CaseCancelled, Hooks, refuse_unplayable
 from baton.providers.http_answers import Document, Paths, read_answer, read_body, turn_from
 from baton.providers.http_options import NO_CONVERSATION, HttpOptions, Request, Values
 from baton.providers.user_functions import aside

@@ -7,7 +7,7 @@ from typing import Literal
 from baton.model import SCHEMA_VERSION, AgentRun, Case, Content, Source, Trace, Turn
 from baton.model.dataset import Need
 
-from .base import ConfiguredProvider, ProviderOptions, refuse_unplayable
+from .base_provider import ConfiguredProvider, ProviderOptions, refuse_unplayable
 
 
 class MockOptions(ProviderOptions, kw_only=True):

@@ -15,7 +15,7 @@ from baton.formats.document import read_bytes
 from baton.model import InputError, Problem, ProviderError, suggestion
 from baton.plugins.user_code import load_function
 
-from .base import PromptsOptions, Surroundings
+from .base_provider import PromptsOptions, Surroundings
 from .user_functions import worded
 
 ENVIRONMENT = "environment"

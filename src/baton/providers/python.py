@@ -31,7 +31,7 @@ from baton.safe_output import tracebacks_are_shown
 from baton.stand_ins import current
 
 from .answer_turns import Stated, stated_turn, with_recorded
-from .base import (
+from .base_provider import (
     CaseCancelled,
     ConfiguredProvider,
     PromptsOptions,
@@ -43,7 +43,7 @@ from .claude_hearing import Messages, hear_claude, heard_into
 from .claude_hearing import trace_of as claude_trace
 from .claude_moment import with_name
 from .claude_play import without_stubs
-from .frameworks.base import classes_of
+from .frameworks.framework import classes_of
 from .frameworks.program import Program, asked_of, is_framework_object, is_of_adk
 from .instrument.worker_protocol import Setup, TextsAndTools, Workers
 from .prompt_delivery import Prompts

@@ -16,7 +16,7 @@ from baton.formats.explain import checked
 from baton.model import InputError, Problem, suggestion
 from baton.plugins import Entry, module_names
 
-from .base import ConfiguredProvider, ProviderOptions, Surroundings
+from .base_provider import ConfiguredProvider, ProviderOptions, Surroundings
 
 
 @cache

@@ -10,7 +10,7 @@ from baton.model import Case, InputError, Problem, ProviderError, Trace
 from baton.model.dataset import Need, message_hash
 from baton.readers import load_traces
 
-from .base import ConfiguredProvider, ProviderOptions, Surroundings
+from .base_provider import ConfiguredProvider, ProviderOptions, Surroundings
 
 
 class ReplayOptions(ProviderOptions, kw_only=True):

@@ -4,6 +4,6 @@ Each store is one module with a function ``traces(store, query)``: an async gene
 ``{"resourceSpans": [...]}``, each with one complete trace.
 """
 
-from .trace_store import Pulled, PullError, Query, Store, pull
+from .trace_pages import Pulled, PullError, Query, Store, pull
 
 __all__ = ["PullError", "Pulled", "Query", "Store", "pull"]

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from .otlp_json import Json, as_text, attributes, in_order, resource_spans, scope_spans
-from .trace_store import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
+from .trace_pages import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 
 _NUMBERS = re.compile(r"(?:gen_ai\.(?:aggregated_)?usage|llm\.token_count|llm\.cost)\.")
 _HEX = re.compile(r"[0-9a-f]+")

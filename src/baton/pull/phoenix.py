@@ -14,7 +14,7 @@ from baton.model import BatonError, InputError
 from baton.model.option_names import option
 
 from .otlp_json import Json, any_value, as_text, in_order, resource_spans, scope_spans
-from .trace_store import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
+from .trace_pages import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 
 _MADE_FROM = {
     r"openinference\.span\.kind": r"gen_ai\.operation\.name",

@@ -18,8 +18,8 @@ from baton.model import InputError, Problem, Source, Trace
 from .adk.reader import read_conversation, read_eval_case, read_result_file, read_session
 from .adk.wire import looks_like_sse, read_events, read_sse
 from .catalog import Catalog
-from .evaluation import alone, read_bodies, read_record
 from .otlp.wire.sniff import is_otlp
+from .own_records import alone, read_bodies, read_record
 from .registry import format_of, formats
 
 Kind = str

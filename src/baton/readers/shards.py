@@ -27,8 +27,15 @@ from baton.model.limits import FILE_BYTES
 from .catalog import Catalog, is_catalog_file, load_catalog
 from .claude.session_files import Folder, sort_files
 from .file_reader import FileReader, ItemRange, LineRange
-from .load import claude_agents, files_below, iter_part, iter_together, outside, without_secrets
 from .otlp.wire.sniff import is_otlp
+from .trace_paths import (
+    claude_agents,
+    files_below,
+    iter_part,
+    iter_together,
+    outside,
+    without_secrets,
+)
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

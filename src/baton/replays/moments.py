@@ -33,7 +33,7 @@ from baton.model import (
     suggestion,
 )
 from baton.model.option_names import option
-from baton.providers.base import ConfiguredProvider
+from baton.providers.base_provider import ConfiguredProvider
 from baton.runner.live import OnResult, evaluate_in_memory
 from baton.runner.loop import entered
 from baton.runner.plan import Plan

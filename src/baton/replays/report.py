@@ -8,7 +8,7 @@ from typing import IO, Any
 import msgspec
 from rich.table import Table
 
-from baton.gate.compare import axis_line
+from baton.gate.compare_evaluations import axis_line
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.stats.comparison import PASSED

@@ -10,8 +10,16 @@ import msgspec
 from rich.console import JustifyMethod
 from rich.table import Table
 
-from baton.gate.compare import Compared, WorseCase, axis_line, cases, figures, missing_line, p_text
 from baton.gate.compare_case import CaseSide, CaseStep, ComparedCase
+from baton.gate.compare_evaluations import (
+    Compared,
+    WorseCase,
+    axis_line,
+    cases,
+    figures,
+    missing_line,
+    p_text,
+)
 from baton.model import Hop, Score, counted
 from baton.model.score import rounded
 from baton.stats.comparison import PASSED, AxisChange

@@ -26,7 +26,7 @@ from baton.model import (
 )
 from baton.model.dataset import NEEDS, Need
 from baton.model.secrets import mask
-from baton.providers.base import CaseCancelled, ConfiguredProvider
+from baton.providers.base_provider import CaseCancelled, ConfiguredProvider
 from baton.providers.user_functions import call, is_async, named, text_of, worded
 
 from .loop import stop

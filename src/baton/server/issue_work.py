@@ -23,7 +23,7 @@ from baton.feed.investigate import MEMBERS, STEPS, investigate
 from baton.feed.issues import Mark, Member
 from baton.feed.lookup import InvestigationData
 from baton.feed.promote import Run, input_of, marks_by_cases
-from baton.judges.client import LlmClient
+from baton.judges.llm_client import LlmClient
 from baton.judges.request_limits import Connect
 from baton.model import InputError, JudgeError, Status, Trace
 from baton.runner.loop import run_anywhere

@@ -18,9 +18,9 @@ import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import check_ready
+from baton.judges.llm_client import LlmClient
 from baton.judges.request_limits import Connect
 from baton.model import InputError, Problem, Trace
 from baton.model.subjects import Origin

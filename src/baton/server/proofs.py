@@ -17,7 +17,7 @@ from sqlalchemy import or_, select, update
 from baton.feed.fixes import playable
 from baton.feed.issue_progress import Fix
 from baton.feed.taxonomy import subtype_named
-from baton.judges.client import LlmClient
+from baton.judges.llm_client import LlmClient
 from baton.model import CaseResult, InputError, Trace, suggestion
 from baton.session.agent_under_test import is_configured
 from baton.session.issue_work import prove_kept, search_for_fix

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
-from baton.config.judge import at_lines
+from baton.config.judge_config import at_lines
 from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.evaluators.judged import Judged
 from baton.formats.document import Document

@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack, get_args
 
 import msgspec
 
-from baton.config.judge import at_lines
-from baton.config.load import interpolate
+from baton.config.config import interpolate
+from baton.config.judge_config import at_lines
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain import Path as Place
 from baton.formats.key_case import snake

@@ -19,9 +19,9 @@ from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric_files import names_of
 from baton.evaluators.judging.verdicts import label_in
-from baton.judges.client import LlmClient
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import JudgeSettings
+from baton.judges.llm_client import LlmClient
 from baton.judges.request_limits import Connect
 from baton.model import EvalContext, InputError, Problem, Score, Trace, suggestion
 from baton.runner.calibration_report import calibration_report

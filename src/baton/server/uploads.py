@@ -26,8 +26,8 @@ import zstandard
 from baton.formats.opening import InputFile
 from baton.model import InputError, Problem, Trace
 from baton.model.redact import ON, Redaction
-from baton.readers.load import iter_traces
 from baton.readers.otlp.wire.sniff import is_otlp
+from baton.readers.trace_paths import iter_traces
 
 from .inbox import Item
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.config import Config
-from baton.config.load import load_found
+from baton.config.config import load_found
 from baton.config.trust import Trust
 from baton.formats.document import Document, read_bytes
 from baton.http.credentials import with_scheme
 from baton.model import InputError, Problem, counted, nearest, suggestion
 from baton.model.option_names import option
-from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.python import PythonOptions
 from baton.providers.registry import build_provider, make_provider
 from baton.readers import Catalog, load_catalog

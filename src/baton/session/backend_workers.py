@@ -11,7 +11,7 @@ import msgspec
 
 from baton import __version__
 from baton.config import Config, load_config
-from baton.config.judge import JudgeFlags
+from baton.config.judge_config import JudgeFlags
 from baton.config.trust import Trust
 from baton.datasets.selection import choose, keep_of
 from baton.judges.judge_settings import settings_of
@@ -35,7 +35,7 @@ from .prepare import (
 )
 
 if TYPE_CHECKING:
-    from baton.providers.base import ConfiguredProvider
+    from baton.providers.base_provider import ConfiguredProvider
 
 
 def make_workers(

@@ -9,7 +9,7 @@ from typing import NamedTuple, Unpack, cast
 
 import msgspec
 
-from baton.config.judge import JudgeConfig, make_judge_of
+from baton.config.judge_config import JudgeConfig, make_judge_of
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.datasets.recorded_dispatches import as_made
 from baton.feed.blame import VOTES, Again, Blame, Suspect, blame, moment_of

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.config import Config
-from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.config.judge_config import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
 from baton.datasets.labels import Label, labels_of, of_rubric, read_labels
 from baton.evaluators.judged import Judged

@@ -31,7 +31,7 @@ from baton.providers.adk_options import AdkHttpOptions, AdkLocalOptions
 from baton.providers.python import PythonOptions
 from baton.readers import load_catalog, load_traces
 from baton.readers.catalog import is_catalog_file
-from baton.readers.load import EMPTY, NOT_A_TRACE, files_below, outside
+from baton.readers.trace_paths import EMPTY, NOT_A_TRACE, files_below, outside
 from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
 from baton.store import read_evaluation
 

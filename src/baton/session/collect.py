@@ -12,7 +12,7 @@ from baton.model import Case, Form, InputError, counted
 from baton.model.filter import filter_of
 from baton.model.option_names import option
 from baton.model.subjects import FIELDS
-from baton.pull.trace_store import moment
+from baton.pull.trace_pages import moment
 from baton.runner.plan import Specs
 
 from .issues import members_of_group

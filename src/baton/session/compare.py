@@ -18,10 +18,10 @@ from baton.gate.baseline import (
     snapshot_of,
     write_baseline,
 )
-from baton.gate.compare import Compared
-from baton.gate.compare import compare as compare_snapshots
 from baton.gate.compare_case import ComparedCase
 from baton.gate.compare_case import compare_case as case_of_both
+from baton.gate.compare_evaluations import Compared
+from baton.gate.compare_evaluations import compare as compare_snapshots
 from baton.gate.trend import Point, evaluations_below
 from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem

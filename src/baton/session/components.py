@@ -11,7 +11,7 @@ from baton import components as rules
 from baton.config.trust import Trust, trust_of
 from baton.model import ChangedText, InputError, suggestion, text_hash
 from baton.model.option_names import option
-from baton.providers.base import ConfiguredProvider
+from baton.providers.base_provider import ConfiguredProvider
 from baton.providers.prompt_delivery import read_text
 from baton.readers import load_catalog
 from baton.replays.moments import texts_of

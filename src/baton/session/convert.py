@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from baton.datasets import load_dataset
 from baton.datasets.baton_cases import own_yaml
-from baton.datasets.convert import Converted, Loss, Target, states_session
-from baton.datasets.convert import convert as converted_as
+from baton.datasets.convert_cases import Converted, Loss, Target, states_session
+from baton.datasets.convert_cases import convert as converted_as
 from baton.datasets.dispatch_cases import dispatch_case
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft_case import draft_yaml
 from baton.datasets.evalset import initial_session as read_session
 from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, find_dispatch
 from baton.formats.document import Document, read_bytes

@@ -25,8 +25,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.datasets.baton_cases import CaseSpec, to_case
-from baton.datasets.convert import ID_KEYS, TARGETS, Target, differences
-from baton.datasets.draft import draft_case
+from baton.datasets.convert_cases import ID_KEYS, TARGETS, Target, differences
+from baton.datasets.draft_case import draft_case
 from baton.datasets.evalset import eval_case
 from baton.datasets.files import (
     About,

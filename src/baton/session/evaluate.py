@@ -14,8 +14,8 @@ import msgspec
 from baton import model
 from baton.config import Config
 from baton.config.choose_evaluators import left_unchecked
-from baton.config.load import chosen_backend
-from baton.config.shape import ReporterSpec
+from baton.config.config import chosen_backend
+from baton.config.config_file import ReporterSpec
 from baton.datasets.selection import choose
 from baton.formats.evaluation_header import Header, Request
 from baton.formats.explain import explain
@@ -36,7 +36,7 @@ from baton.model import (
 from baton.model.option_names import option
 from baton.model.secrets import masked
 from baton.model.stand_ins import merged
-from baton.providers.base import ConfiguredProvider, Surroundings
+from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.registry import make_provider
 from baton.providers.user_functions import takes_one
 from baton.readers import Catalog

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 
 import msgspec
 
-from baton.config.judge import JudgeConfig, JudgeFlags, judge_config, make_judge_of
+from baton.config.judge_config import JudgeConfig, JudgeFlags, judge_config, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.user_defined import traits_of
 from baton.feed.blame import proven

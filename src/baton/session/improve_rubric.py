@@ -11,7 +11,7 @@ import msgspec
 
 from baton.config import Config
 from baton.config.git import working_tree
-from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.config.judge_config import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric_files import load_rubric
 from baton.formats.document import Document, read_bytes

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import msgspec
 
-from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.config.judge_config import JudgeConfig, JudgeFlags, make_judge_of
 from baton.datasets import load_dataset
 from baton.feed.collect import Chosen, Pool
 from baton.feed.failures import failures_of

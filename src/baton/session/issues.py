@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import msgspec
 
-from baton.config.judge import JudgeConfig, JudgeFlags
+from baton.config.judge_config import JudgeConfig, JudgeFlags
 from baton.feed.failures import failures_of
 from baton.feed.groups import Embed
 from baton.feed.issue_progress import Progress

@@ -12,8 +12,8 @@ import msgspec
 
 from baton.config import Config
 from baton.config.choose_evaluators import choose_evaluators, left_unchecked
-from baton.config.judge import JudgeFlags, judge_config, ready
-from baton.config.provenance import provenance_of, refuse_others
+from baton.config.collect_provenance import provenance_of, refuse_others
+from baton.config.judge_config import JudgeFlags, judge_config, ready
 from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
 from baton.formats.document import Document

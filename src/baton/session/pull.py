@@ -14,7 +14,7 @@ from baton.model.redact import RedactLike, redaction_of
 from baton.pull import Pulled, Store, pull
 from baton.pull.langfuse import traces as langfuse_traces
 from baton.pull.phoenix import traces as phoenix_traces
-from baton.pull.trace_store import Query, moment
+from baton.pull.trace_pages import Query, moment
 from baton.runner.loop import run_anywhere
 
 from .prepare import PathLike

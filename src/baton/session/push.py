@@ -14,7 +14,7 @@ import msgspec
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.storage_addresses import is_address
 from baton.model import InputError, Problem
-from baton.readers.load import EMPTY, files_below, iter_traces, outside
+from baton.readers.trace_paths import EMPTY, files_below, iter_traces, outside
 
 from .prepare import Note, PathLike, log_note
 from .recordings import recordings_in, with_copies

@@ -22,7 +22,7 @@ from baton.model import (
     Evaluation as Played,
 )
 from baton.model.option_names import option
-from baton.providers.base import ConfiguredProvider
+from baton.providers.base_provider import ConfiguredProvider
 from baton.readers import load_traces
 from baton.replays.cases import Played as Form
 from baton.replays.cases import StatedKey, conversation_cases, dispatch_cases, in_form

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.config import Config
-from baton.config.shape import ReporterSpec
+from baton.config.config_file import ReporterSpec
 from baton.formats.own_files import refuse_overwriting
 from baton.formats.storage_addresses import is_address, open_address, place_of
 from baton.model import BatonError, InputError, Problem

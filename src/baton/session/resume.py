@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.config import Config
-from baton.config.judge import JudgeFlags, judge_flags
+from baton.config.judge_config import JudgeFlags, judge_flags
 from baton.formats.evaluation_header import HEADER, Basis, Header, Request, read_header
 from baton.model import ChangedText, Dataset, InputError, Problem
 from baton.model.option_names import option

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from baton.config import Config
-from baton.config.judge import JudgeConfig, JudgeFlags, make_judge_of
+from baton.config.judge_config import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric import Rubric
 from baton.evaluators.judging.rubric_examples import Checked, check_example

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import msgspec
 
 from baton.config.choose_evaluators import left_unchecked
-from baton.config.load import chosen_backend
+from baton.config.config import chosen_backend
 from baton.datasets.recorded_dispatches import recorded_trace
 from baton.datasets.selection import keep_of
 from baton.evaluators.user_defined import traits_of

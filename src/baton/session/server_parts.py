@@ -16,7 +16,7 @@ import msgspec
 
 from baton import __version__
 from baton.config import load_config
-from baton.config.load import chosen_backend
+from baton.config.config import chosen_backend
 from baton.model import InputError
 from baton.model.option_names import option
 from baton.model.redact import ON, Redaction

@@ -48,7 +48,7 @@ def source_of(address: str) -> Source:
     Raises:
         InputError: it is not such an address.
     """
-    from baton.pull.trace_store import moment
+    from baton.pull.trace_pages import moment
 
     from .server_client import connect  # it loads the HTTP client
 

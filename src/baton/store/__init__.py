@@ -3,7 +3,7 @@
 from baton.formats.evaluation_folder import IndexRow
 from baton.formats.evaluation_header import Header
 
-from .read import (
+from .read_evaluation import (
     FoundTrace,
     Reportable,
     StoredEvaluation,
@@ -21,7 +21,7 @@ from .remote import (
     temporary_folder,
     upload,
 )
-from .write import (
+from .write_evaluation import (
     Encoded,
     EvaluationWriter,
     FolderStatus,

@@ -12,7 +12,7 @@ import pytest
 
 from baton.config import load_config
 from baton.config.choose_evaluators import left_unchecked
-from baton.config.load import load_found
+from baton.config.config import load_found
 from baton.config.trust import NOBODY, Trust, trust_of
 from baton.evaluators.user_defined import traits_of
 from baton.model import CaseResult, Dataset, InputError, suggestion

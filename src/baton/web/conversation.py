@@ -14,7 +14,7 @@ from markupsafe import Markup
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from baton.datasets.draft import draft_yaml
+from baton.datasets.draft_case import draft_yaml
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.question import Question

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from baton.gate.compare import Compared, axis_line, figures
+from baton.gate.compare_evaluations import Compared, axis_line, figures
 from baton.model import InputError, Location
 from baton.model.score import WORST_FIRST
 from baton.model.visible import visible_line

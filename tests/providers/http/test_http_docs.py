@@ -12,7 +12,7 @@ from tests.providers.http.conftest import Endpoint, play
 
 from baton.model import ToolCall
 from baton.model.views import agent_chain
-from baton.providers.base import ProviderOptions
+from baton.providers.base_provider import ProviderOptions
 from baton.providers.http_options import PLACEHOLDERS, HttpOptions
 
 DOCS = Path(__file__).parents[3] / "docs" / "providers.md"

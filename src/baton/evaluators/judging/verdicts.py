@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType, convert, field, json
 
-from baton.evaluators.base import Details
+from baton.evaluators.base_evaluator import Details
 from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, omission_text
 from baton.judges.fenced_prompts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from baton.evaluators.base import Details
+from baton.evaluators.base_evaluator import Details
 from baton.formats.nesting import decode_json
 from baton.model import Content, Evidence, ExpectedTurn, Trace, Turn, known
 from baton.model.score import passes

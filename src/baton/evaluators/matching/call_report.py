@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from baton.evaluators.base import Details
+from baton.evaluators.base_evaluator import Details
 from baton.evaluators.matching.assignment import Pair
 from baton.evaluators.matching.call_rules import Made, OneCall
 from baton.model import Evidence, ExpectedToolCall

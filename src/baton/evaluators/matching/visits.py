@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
-from baton.evaluators.base import TurnEvaluator
+from baton.evaluators.base_evaluator import TurnEvaluator
 from baton.evaluators.matching.answers import quote
 from baton.evaluators.matching.rouge import require_rouge
 from baton.evaluators.matching.texts import (

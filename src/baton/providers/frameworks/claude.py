@@ -19,7 +19,7 @@ from baton.providers.claude_play import Cast, is_staged, listed, prefix_of, stag
 from baton.readers.builder import MAIN
 from baton.stand_ins import current
 
-from .base import Framework, Session, Text, attribute, is_a
+from .framework import Framework, Session, Text, attribute, is_a
 
 _DESCRIPTIONS: dict[str, str] = {}
 """Changed tool descriptions for models, by the name of the tool."""

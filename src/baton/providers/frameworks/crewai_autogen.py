@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from baton.model import ProviderError
 
-from .base import KEPT, Framework, Session
+from .framework import KEPT, Framework, Session
 
 
 async def _ask_crew(crew: Any, message: Any, session: Session) -> Any:  # noqa: ARG001 - no history

@@ -9,7 +9,7 @@ from baton.model import Message, ProviderError
 from baton.providers.recorder import agent_name
 from baton.providers.user_functions import call
 
-from .base import Framework, Session
+from .framework import Framework, Session
 
 
 class Functions(Framework):

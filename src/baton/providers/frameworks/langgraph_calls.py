@@ -34,7 +34,7 @@ from baton.providers.user_functions import NOT_JSON, as_json
 from baton.stand_ins import Decided, Play, Request, StandInError, current
 
 from .at_work import answered, answered_now, at_work, handed_on, receiver_of
-from .base import is_a
+from .framework import is_a
 from .tool_source import gives, made_in
 
 UNNAMED = ("LangGraph", "")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from baton.model import Message
 
 from .at_work import agents_used_by
-from .base import KEPT, Framework, Session, Text, attribute, is_a
+from .framework import KEPT, Framework, Session, Text, attribute, is_a
 from .openai_agents_stand_in import go_on, name_of, switch_on
 
 

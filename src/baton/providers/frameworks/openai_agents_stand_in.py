@@ -21,7 +21,7 @@ from baton.model import Message, ProviderError
 from baton.stand_ins import Play, Request, StandInError, current
 
 from .at_work import answered, at_work, content, handed_on, is_listed, realtime, receiver_of
-from .base import is_a
+from .framework import is_a
 
 _SEAMS = (
     ("agents.run_internal.tool_execution", "_invoke_function_tool_with_metadata"),

@@ -37,9 +37,9 @@ from baton.providers.recorder import marked_tools
 from baton.providers.user_functions import Target
 from baton.stand_ins import Play, check_names, current, playing
 
-from .base import Ask, Framework, Session, Text, classes_of
 from .claude import ClaudeAgents
 from .crewai_autogen import AgentFramework, AutoGen, CrewAI
+from .framework import Ask, Framework, Session, Text, classes_of
 from .functions import Functions
 from .langgraph import LangChain, LangGraph
 from .openai_agents import OpenAIAgents

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from baton.model import Message, ProviderError
 
 from .at_work import agents_used_by
-from .base import KEPT, Framework, Session, Text, attribute, is_a
+from .framework import KEPT, Framework, Session, Text, attribute, is_a
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:

@@ -16,7 +16,7 @@ from baton.model import Message
 from baton.stand_ins import current
 
 from .at_work import agents_used_by, content
-from .base import KEPT, Framework, Session, Text, is_a
+from .framework import KEPT, Framework, Session, Text, is_a
 from .strands_calls import agent_of, install, receiver
 
 _LOCKS: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()

@@ -32,7 +32,7 @@ from baton.stand_ins import Decided, Play, Request, StandInError, current
 from baton.stand_ins.answer_sources import Answer
 
 from .at_work import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
-from .base import is_a
+from .framework import is_a
 from .tool_source import made_in
 
 _MARK = "__baton__"

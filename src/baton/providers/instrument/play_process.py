@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import msgspec
 
 from baton.model import Case, InputError, ProviderError, Trace
-from baton.providers.base import CaseCancelled, Surroundings
+from baton.providers.base_provider import CaseCancelled, Surroundings
 from baton.providers.instrument.instrumentors import set_environment
 from baton.providers.python import Python, PythonOptions
 from baton.providers.user_functions import NO_SESSION, NOT_JSON, named, worded

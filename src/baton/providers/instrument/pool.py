@@ -19,7 +19,7 @@ from typing import IO, cast
 import msgspec
 
 from baton.model import BatonError, Case, InputError, ProviderError, Trace
-from baton.providers.base import CaseCancelled
+from baton.providers.base_provider import CaseCancelled
 from baton.providers.user_functions import NOT_JSON, as_json, call, worded
 from baton.stand_ins import Answer as StandInAnswer
 from baton.stand_ins import Imagining, LlmQuestion, who_imagines

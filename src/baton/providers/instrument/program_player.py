@@ -29,7 +29,7 @@ from baton.model import (
 )
 from baton.model.views import sum_usage
 from baton.providers.answer_turns import Stated, stated_turn
-from baton.providers.base import (
+from baton.providers.base_provider import (
     CaseCancelled,
     Hooks,
     PromptsOptions,

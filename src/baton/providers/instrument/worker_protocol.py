@@ -7,7 +7,7 @@ from typing import IO, Any, Literal
 import msgspec
 
 from baton.model import Case, Problem, Trace
-from baton.providers.base import HookOptions
+from baton.providers.base_provider import HookOptions
 from baton.readers import Catalog
 from baton.stand_ins import Answer as StandInAnswer
 

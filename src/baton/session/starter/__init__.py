@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from baton.config import load_config
 from baton.config.trust import Trust
-from baton.datasets.draft import draft_case
+from baton.datasets.draft_case import draft_case
 from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, ExpectedTurn, InputError, Problem
 from baton.model.option_names import option

@@ -44,7 +44,7 @@ from .remote import naming_address
 from .seal import is_sealed
 
 if TYPE_CHECKING:
-    from baton.readers.load import Agents
+    from baton.readers.trace_paths import Agents
 
 _ENCODER = msgspec.json.Encoder()
 _NAMED = 3

@@ -30,13 +30,13 @@ from baton.runner.backends.registry import backend_spec
 from baton.runner.costs import ModelPrice, read_prices
 from baton.runner.plan import EvaluatorSpec, Plan, Specs, make_plan
 
+from .config_file import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 from .dialects.accelerator import translate
-from .judge import JudgeConfig, at_lines, gate_of, read_judge
-from .shape import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
+from .judge_config import JudgeConfig, at_lines, gate_of, read_judge
 from .trust import Trust, code_in
 
 if TYPE_CHECKING:
-    from baton.providers.base import ProviderOptions
+    from baton.providers.base_provider import ProviderOptions
 
 # Workers that judge-llm uses if its config states none: its configs run here as they are.
 _JUDGE_LLM_WORKERS = 4
