@@ -24,7 +24,7 @@ from baton.model import EvalContext, Score, Trace
 from baton.plugins import Alias
 
 from .matching.answers import AnswerDetails, Row, answer_details, answer_text, evidence, mean, reason
-from .base import Pair, TurnEvaluator, describe
+from .base_evaluator import Pair, TurnEvaluator, describe
 
 
 class ShortAnswers(TurnEvaluator[Row], frozen=True, kw_only=True):
