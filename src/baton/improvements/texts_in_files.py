@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from baton.components import are_examples, read_examples
-from baton.formats.claude_agents import agent_parts
-from baton.formats.claude_memory import sections, with_sections
+from baton.formats.claude_definitions import agent_parts, sections, with_sections
 from baton.formats.document import Document
 from baton.formats.own_files import (
     is_hidden_or_installed,

@@ -10,8 +10,7 @@ from baton.formats.adk import TRANSFER_TOOL
 from baton.model import Case, suggestion
 
 from .adk_app import App
-from .adk_code import CodeAgent
-from .adk_model_tools import MODEL_TOOLS
+from .adk_code import MODEL_TOOLS, CodeAgent
 from .checked_files import CaseFile, LintWarning, Scope
 
 FUNCTION_AGENT = "function-agent"

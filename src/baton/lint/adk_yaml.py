@@ -11,8 +11,7 @@ from baton.formats.document import Document
 from baton.formats.opening import read_bytes
 from baton.model import InputError
 
-from .adk_code import ADK_TOOLS, LLM_AGENTS, OPAQUE, Child, CodeAgent, Instruction
-from .adk_model_tools import MODEL_TOOLS
+from .adk_code import ADK_TOOLS, LLM_AGENTS, MODEL_TOOLS, OPAQUE, Child, CodeAgent, Instruction
 
 ROOT_FILE = "root_agent.yaml"
 # Real apps have a few files; hostile ones may have any number of them.

@@ -14,7 +14,7 @@ from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, ExpectedTurn, InputError, Problem, suggestion
 
 from .adk_app import App
-from .adk_model_tools import MODEL_TOOLS
+from .adk_code import MODEL_TOOLS
 from .adk_rules import (
     FUNCTION_AGENT,
     SEARCH_METRIC,

@@ -6,12 +6,13 @@ message before any agent runs, so that nothing is played live by accident.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from baton.model import Case, DispatchCase
-from baton.stand_ins.serialized import Passed
+from baton.stand_ins.answer_sources import Answer
+from baton.stand_ins.play import Answered, Play, Request
 
 NAME = "baton_play"
 """The function that is called, and that answers."""
@@ -20,6 +21,24 @@ SWITCH = "BATON_ADK_PLUGIN"
 """Environment variable of the server that lets the plug-in take orders; it has to be ``on``."""
 REFUSED_BY_ADK = "cannot contain function calls"
 """ADK's error for an order without the plug-in."""
+
+
+class PassedAnswer(NamedTuple):
+    """An answer, with the index of its request in ``requests``."""
+
+    place: int
+    answer: Answer
+    by: str
+
+
+class Passed(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """All calls and answers: see the attributes of :class:`Play`."""
+
+    # The names on the wire: a server may run the plug-in of another version of Baton.
+    requests: list[Request] = msgspec.field(default_factory=list, name="asked")
+    answers: list[PassedAnswer] = msgspec.field(default_factory=list, name="given")
+    refused: list[str] = msgspec.field(default_factory=list)
+    decided: bool = False
 
 
 class Order(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -65,3 +84,23 @@ def bare(case: Case) -> Case:
         else DispatchCase(form=moment.form, context=moment.context, call=moment.call),
         stand_ins=case.stand_ins,
     )
+
+
+def passed(play: Play) -> Any:
+    """Return calls and answers as plain data; values that are not JSON become text."""
+    places = {id(request): place for place, request in enumerate(play.requests)}
+    answers = [PassedAnswer(places[id(a.request)], a.answer, a.by) for a in play.answers]
+    calls = Passed(
+        requests=play.requests,
+        answers=answers,
+        refused=play.refused,
+        decided=play.decided,
+    )
+    return msgspec.to_builtins(calls, enc_hook=repr, str_keys=True)
+
+
+def take(play: Play, calls: Passed) -> None:
+    """Copy another process's calls and answers to a play; raises IndexError for contradictions."""
+    play.requests = list(calls.requests)
+    play.answers = [Answered(play.requests[a.place], a.answer, a.by) for a in calls.answers]
+    play.refused, play.decided = list(calls.refused), calls.decided

@@ -14,7 +14,7 @@ from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.responses import Refused
 from baton.model import Case, ProviderError, Session, Source
-from baton.providers.adk_orders import NAME, REFUSED_BY_ADK, SWITCH, Order, Reply, bare
+from baton.providers.adk_orders import NAME, REFUSED_BY_ADK, SWITCH, Order, Reply, bare, take
 from baton.providers.adk_play import Answer, SessionKey, Watching
 from baton.providers.adk_server import AdkClient, HttpServer, Shared, read_answer
 from baton.providers.agent_server import refusal
@@ -22,7 +22,6 @@ from baton.providers.user_functions import aside
 from baton.readers import Catalog
 from baton.readers.adk.wire import Wire, read_events
 from baton.stand_ins import Play
-from baton.stand_ins.serialized import take
 
 _NO_PLUGIN = (
     "the server has no plug-in of Baton, so that nothing was played: add "

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
-from baton.formats.claude_agents import sdk_agents
+from baton.formats.claude_definitions import sdk_agents
 from baton.model import Source, Trace
 from baton.plugins import is_installed
 from baton.readers import Catalog

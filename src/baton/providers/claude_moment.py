@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from baton.formats.claude_memory import imports_of, sections, with_sections
+from baton.formats.claude_definitions import imports_of, sections, with_sections
 from baton.model import (
     Case,
     Content,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 import msgspec
 
 from baton.components import changed_card
-from baton.formats.claude_agents import agents_folder, sdk_agents
+from baton.formats.claude_definitions import agents_folder, sdk_agents
 from baton.http.responses import (
     ANSWER_MIB,
     EVENTS,

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.claude_agents import agent_file, agents_folder, is_sdk_agents, sdk_agents
+from baton.formats.claude_definitions import agent_file, agents_folder, is_sdk_agents, sdk_agents
 from baton.formats.document import Document, read_bytes
 from baton.formats.opening import InputFile
 from baton.model import AgentCard, InputError, Problem

@@ -17,8 +17,7 @@ from baton.model.option_names import option
 from baton.model.redact import Redaction, RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note
-from .pricing import PlainPrices, pricing
-from .recordings import with_copies
+from .recordings import PlainPrices, pricing, with_copies
 from .server_source import is_server
 
 

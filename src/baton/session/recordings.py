@@ -1,9 +1,10 @@
-"""Other sources of recordings: evaluation folders and servers."""
+"""Other sources of recordings (evaluation folders and servers), and what recordings cost."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,9 +12,11 @@ import msgspec
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.evaluation_header import read_header
 from baton.formats.storage_addresses import is_address, of_server, place_of, shown_address
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, Trace
+from baton.runner.costs import ModelPrice, fill_costs, read_prices
 from baton.store import evaluation_at, holds_evaluation, read_evaluation, recordings_of
 
+from .file_kinds import config_of
 from .prepare import Note, PathLike
 from .server_source import fetch, is_server
 
@@ -137,3 +140,43 @@ def recordings_in(paths: Sequence[str], note: Note, *, addresses: bool = False) 
         exclude += recordings.exclude
         agents = agents or recordings.agents
     return Recordings(read, exclude, agents)
+
+
+PlainPrices = Mapping[str, Mapping[str, float]]
+
+
+def pricing(
+    config: PathLike | None = None, prices: PlainPrices | None = None
+) -> Callable[[Trace], Trace]:
+    """Return a function that adds costs to a trace; see :func:`baton.runner.costs.fill_costs`.
+
+    Without a config and prices, a trace stays as it was recorded.
+
+    Args:
+        config: a config with ``prices:``, and maybe a provider that names the model.
+        prices: USD per million tokens by model; go before those of the config. If it is empty and
+            there is no config, the list of genai-prices is used if it is installed, and costs that
+            were computed earlier stay.
+
+    Raises:
+        InputError: the config or a price has errors.
+    """
+    if config is None and prices is None:
+        return lambda trace: trace
+    if config is None and not prices:
+        return lambda trace: trace if _was_priced(trace) else fill_costs(trace, {})
+    known: dict[str, ModelPrice] = {}
+    model = None
+    if config is not None:
+        plan = config_of(config, own_code=False).plan
+        known |= plan.prices or {}
+        model = plan.default_model
+    if prices is not None:
+        known |= read_prices(prices, "prices")
+    return partial(fill_costs, prices=known, default_model=model)
+
+
+def _was_priced(trace: Trace) -> bool:
+    """Tell whether a trace has computed costs: in an evaluation they come from its own prices."""
+    usages = [trace.usage, *(run.usage for turn in trace.turns for run in turn.runs)]
+    return any(usage is not None and usage.cost_from == "prices" for usage in usages)

@@ -15,8 +15,7 @@ from baton.readers import iter_traces
 
 from .file_kinds import IS_A_DATASET, unreadable
 from .prepare import Note, PathLike, each_once, log_note
-from .pricing import PlainPrices, pricing
-from .recordings import recordings_in
+from .recordings import PlainPrices, pricing, recordings_in
 
 
 def _changed_in(paths: Sequence[str]) -> Iterator[str]:

@@ -4,9 +4,10 @@ The module of a framework calls :func:`current` before each call of a tool or an
 :meth:`Play.tool` decide whether it runs.
 """
 
+from baton.model.stand_ins import check_names
+
 from .answer_sources import Answer
 from .decision import decision_trace
-from .names import check_names
 from .play import (
     Decided,
     Imagine,
