@@ -1,4 +1,4 @@
-"""Definitions of Claude Code: sub-agents, as files or as the SDK's ``agents``, and ``CLAUDE.md``."""
+"""Definitions of Claude Code: sub-agents as files or the SDK's ``agents``, and ``CLAUDE.md``."""
 
 from __future__ import annotations
 
