@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests import virtual_time
 
-from baton.http.rate_limits import HEARD, tell_of
+from baton.http.rate_limits import HEARD, Busy, busy_in, tell_of
 from baton.runner.live import Throttle
 
 Run = Callable[..., Any]
@@ -58,6 +59,37 @@ def test_a_429_of_whatever_client_is_heard() -> None:
         return throttle.complaints
 
     assert asyncio.run(play()) == 1
+
+
+class _Http(Exception):
+    """The shape of errors of httpx and requests."""
+
+    def __init__(self, status: int, **headers: str) -> None:
+        self.response = SimpleNamespace(status_code=status, headers=headers)
+
+
+class _Boto(Exception):
+    """The shape of errors of boto3."""
+
+    def __init__(self, status: int, **headers: str) -> None:
+        self.response = {"ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": headers}}
+
+
+class _StatusAlone(Exception):
+    """The shape of errors of pydantic-ai, which are caused by those of a client."""
+
+    def __init__(self, status: int) -> None:
+        self.status_code = status
+
+
+@pytest.mark.parametrize("shape", [_Http, _Boto])
+def test_the_status_may_be_on_the_response(shape: Any) -> None:
+    assert busy_in(shape(429, **{"retry-after": "3"})) == Busy(429, 3.0)
+    assert busy_in(shape(503)) == Busy(503, None)
+    assert busy_in(shape(500)) is None
+    outer = _StatusAlone(429)
+    outer.__cause__ = shape(429, **{"retry-after": "7"})
+    assert busy_in(outer) == Busy(429, 7.0)
 
 
 class Server(ThreadingHTTPServer):
@@ -173,3 +205,32 @@ def test_cases_that_a_busy_server_refuses_are_played_with_fewer_at_once(
     assert server.answered == 30
     assert server.refused < 40
     assert "servers asked to slow down" in str(report["notices"])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "",
+        ", workers: process",
+        ", instrument: true",
+        ", instrument: true, workers: inline",
+    ],
+)
+def test_functions_that_raise_what_a_client_raises_lose_no_case(
+    baton: Run, tmp_path: Path, server: Server, how: str
+) -> None:
+    config(tmp_path, server, 12, 6, 1)
+    (tmp_path / "desk.py").write_text(
+        "import httpx2\n"
+        "def reply(message):\n"
+        f"    answer = httpx2.post('http://127.0.0.1:{server.server_port}/', json={{}})\n"
+        "    return answer.raise_for_status().json()['output']\n"
+    )
+    text = (tmp_path / "baton.yaml").read_text().splitlines()[1:]
+    text.insert(0, f"providers: [{{type: python, target: 'desk.py:reply'{how}}}]")
+    (tmp_path / "baton.yaml").write_text("\n".join(text))
+    server.seconds = 0.2
+    outcome = baton("eval", "--json")
+    assert outcome.code == 0, outcome.err
+    assert server.answered == 12
+    assert server.refused

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 LONGEST_WAIT = 300.0
 """The longest wait that a server may ask for, in seconds."""
@@ -77,23 +77,77 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max((moment - datetime.now(UTC)).total_seconds(), 0.0)
 
 
+class Busy(NamedTuple):
+    """A server refused a request: 429 or 503, and how many seconds it asks to wait."""
+
+    status: int
+    seconds: float | None
+
+
+class ServerBusyError(Exception):
+    """What another process heard of a busy server, as the cause of its error."""
+
+    def __init__(self, busy: Busy) -> None:
+        super().__init__(f"a server answered {busy.status}")
+        self.busy = busy
+
+
+def busy_in(error: BaseException) -> Busy | None:
+    """Return what an error says of a busy server, of any client that a program uses.
+
+    The error may be caused by the one of the client. The time to wait may be further down: that of
+    pydantic-ai has the status alone, and is caused by the one of OpenAI's client.
+    """
+    status: int | None = None
+    for cause in _causes(error):
+        if isinstance(cause, ServerBusyError):
+            return cause.busy
+        number, headers = _answer_in(cause)
+        status = status or number
+        if number is not None and isinstance(headers, Mapping):
+            seconds = retry_after(headers)
+            if seconds is not None:
+                return Busy(number, seconds)
+    return None if status is None else Busy(status, None)
+
+
 def tell_of(error: BaseException) -> bool:
-    """Report an error that is, or was caused by, a 429 of any client that a program uses.
+    """Report an error that is, or was caused by, a 429 or 503 of any client that a program uses.
 
     Returns:
         whether it is a 429 or a 503, which mean that nothing was done and a retry may work; if a
         server asks to wait longer than ``LONGEST_WAIT``, there is no retry.
     """
-    for cause in _causes(error):
-        numbers = [getattr(cause, name, None) for name in ("status_code", "status", "code")]
-        number = next((n for n in numbers if isinstance(n, int) and n in _BUSY), None)
-        if number is not None:
-            headers = getattr(getattr(cause, "response", cause), "headers", None)
-            seconds = retry_after(headers) if isinstance(headers, Mapping) else None
-            if number == _TOO_MANY:
-                tell(seconds)
-            return seconds is None or seconds <= LONGEST_WAIT
-    return False
+    busy = busy_in(error)
+    if busy is None:
+        return False
+    if busy.status == _TOO_MANY or busy.seconds is not None:
+        tell(busy.seconds)
+    return busy.seconds is None or busy.seconds <= LONGEST_WAIT
+
+
+def _answer_in(error: BaseException) -> tuple[int | None, Any]:
+    """Return the status of a busy server and the headers that an exception holds.
+
+    OpenAI's client and urllib have the status on the exception, httpx and requests on its response,
+    and boto3 has a response of plain dicts.
+    """
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):
+        about = response.get("ResponseMetadata")
+        if isinstance(about, Mapping):
+            return _busy(about.get("HTTPStatusCode")), about.get("HTTPHeaders")
+        return None, None
+    for holder in (error, response):
+        for name in ("status_code", "status", "code"):
+            number = _busy(getattr(holder, name, None))
+            if number is not None:
+                return number, getattr(error if response is None else response, "headers", None)
+    return None, None
+
+
+def _busy(status: object) -> int | None:
+    return status if isinstance(status, int) and status in _BUSY else None
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

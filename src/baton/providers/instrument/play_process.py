@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import msgspec
 
+from baton.http.rate_limits import busy_in
 from baton.model import Case, InputError, ProviderError, Trace
 from baton.providers.base_provider import CaseCancelled, Surroundings
 from baton.providers.instrument.instrumentors import set_environment
@@ -177,7 +178,7 @@ class _Worker:
             self._playing = self._player.start(case)
             return Played(await self._playing.run())
         except ProviderError as error:
-            return Played(error.trace, str(error))
+            return Played(error.trace, str(error), busy_in(error))
         except CaseCancelled as error:
             problem = None if self._is_cut else "the program cancelled the call it had to answer"
             return Played(error.trace, problem)

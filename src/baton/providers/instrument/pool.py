@@ -18,6 +18,7 @@ from typing import IO, cast
 
 import msgspec
 
+from baton.http.rate_limits import ServerBusyError
 from baton.model import BatonError, Case, InputError, ProviderError, Trace
 from baton.providers.base_provider import CaseCancelled
 from baton.providers.user_functions import NOT_JSON, as_json, call, worded
@@ -379,7 +380,9 @@ class Pool:
             raise
         self._idle.append(worker)
         if played.problem is not None or played.trace is None:
-            raise ProviderError(played.problem or "the worker process sent no trace", played.trace)
+            reason = played.problem or "the worker process sent no trace"
+            cause = ServerBusyError(played.busy) if played.busy is not None else None
+            raise ProviderError(reason, played.trace) from cause
         return played.trace
 
     async def _take(self) -> Worker:

@@ -305,10 +305,10 @@ class CaseInPlay:
         except ProviderError as error:
             return error.trace
 
-    def _whole(self, problem: str | None) -> Trace:
+    def _whole(self, problem: ProviderError | None) -> Trace:
         """Return the trace; raises ProviderError for its problems."""
         seen = self._collector.collect(self._play)
-        problems = [problem, _extra_keys(seen)]
+        problems = [None if problem is None else str(problem), _extra_keys(seen)]
         trace: Trace | None = None
         try:
             if self._played:
@@ -319,20 +319,20 @@ class CaseInPlay:
             trace = error.trace
         reason = "; ".join(each for each in problems if each)
         if reason or trace is None:
-            raise ProviderError(reason, trace)
+            raise ProviderError(reason, trace) from problem
         return trace
 
     def _trace(self, seen: Collected) -> Trace:
         return trace_of(self._case, self._played, seen, self._player.setup)
 
-    async def _turns(self) -> str | None:
+    async def _turns(self) -> ProviderError | None:
         """Send all messages; return why it ended early."""
         case, hooks = self._case, self._player.hooks
         try:
             with self._root("baton.hook", self._aside):
                 state = await hooks.state(case)
         except ProviderError as error:
-            return str(error)
+            return error
         session = copy.deepcopy(state)
         for number, expected in enumerate(case.turns, 1):
             if number > 1 and expected.new_session:
@@ -344,7 +344,9 @@ class CaseInPlay:
                     with self._root("baton.hook", self._aside):
                         await hooks.after_turn(case, trace.turns[-1])
             except ProviderError as error:
-                return f"turn {number}: {error}"
+                problem = ProviderError(f"turn {number}: {error}")
+                problem.__cause__ = error
+                return problem
         return None
 
     async def _turn(self, number: int, expected: ExpectedTurn, session: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import IO, Any, Literal
 
 import msgspec
 
+from baton.http.rate_limits import Busy
 from baton.model import Case, Problem, Trace
 from baton.providers.base_provider import HookOptions
 from baton.readers import Catalog
@@ -90,11 +91,12 @@ class Refused(msgspec.Struct, tag="refused"):
 class Played(msgspec.Struct, tag="played"):
     """The trace of a case, or of a cancelled case so far.
 
-    ``problem`` says why it is an error.
+    ``problem`` says why it is an error, and ``busy`` that a server refused a request.
     """
 
     trace: Trace | None
     problem: str | None = None
+    busy: Busy | None = None
 
 
 class AskLlm(msgspec.Struct, tag="ask llm"):
