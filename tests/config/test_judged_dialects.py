@@ -294,7 +294,7 @@ DISPATCH_JUDGES = {
     [
         (
             "DispatchCorrectness",
-            ["before", "call", "catalogue"],
+            ["request?", "before", "call", "catalogue"],
             {"handed_over": "The dispatch, word for word", "agents": "The agents there are"},
         ),
         (
@@ -328,6 +328,14 @@ def custom(**options: Any) -> Any:
     (planned,) = make_plan([spec]).evaluators
     assert isinstance(planned.evaluator, Judged)
     return planned.evaluator.rubric
+
+
+def test_the_context_before_a_dispatch_includes_what_the_user_asked() -> None:
+    alone = custom(input_mapping={"plan": "supervisor_pre_dispatch_context"})
+    assert alone.inputs == ["request?", "before"]
+    assert "plan: the blocks `What the user asked` and `What the caller saw and" in alone.prompt
+    both = custom(input_mapping={"asked": "request", "plan": "supervisor_pre_dispatch_context"})
+    assert both.inputs == ["request", "before"]
 
 
 def test_an_input_mapping_takes_names_of_baton_and_inputs_that_may_be_missing() -> None:

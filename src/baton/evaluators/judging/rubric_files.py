@@ -280,11 +280,16 @@ def _mapped(rubric: Rubric, options: RubricOptions) -> dict[str, Any]:
         message = f"no {units[0] if len(units) == 1 else 'unit'} has all of {listed}"
         raise InputError(Problem(path="config.input_mapping", message=message))
     required = {name for name, optional in ours.values() if not optional}
+    shown = {name: [name] for name in names}
+    if unit == "dispatch" and "before" in names and "request" not in names:
+        # `before` leaves out the user's message, as our rubrics show it once, as `request`. In
+        # ai-evaluation the context before a dispatch includes "the user input that led to" it.
+        names.insert(names.index("before"), "request")
+        shown["before"] = ["request", "before"]
     legend = []
     for own, (name, _) in ours.items():
-        input_ = input_of(name, unit)
-        if input_ is not None:
-            legend.append(f"- {own}: the block `{input_.title}`")
+        titles = [f"`{each.title}`" for part in shown[name] if (each := input_of(part, unit))]
+        legend.append(f"- {own}: the block{'s' * (len(titles) > 1)} {' and '.join(titles)}")
     prompt = (options.prompt or rubric.prompt).rstrip()
     return {
         "unit": unit,
