@@ -61,33 +61,33 @@ def test_a_429_of_whatever_client_is_heard() -> None:
     assert asyncio.run(play()) == 1
 
 
-class _Http(Exception):
+class _HttpError(Exception):
     """The shape of errors of httpx and requests."""
 
     def __init__(self, status: int, **headers: str) -> None:
         self.response = SimpleNamespace(status_code=status, headers=headers)
 
 
-class _Boto(Exception):
+class _BotoError(Exception):
     """The shape of errors of boto3."""
 
     def __init__(self, status: int, **headers: str) -> None:
         self.response = {"ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": headers}}
 
 
-class _StatusAlone(Exception):
+class _StatusAloneError(Exception):
     """The shape of errors of pydantic-ai, which are caused by those of a client."""
 
     def __init__(self, status: int) -> None:
         self.status_code = status
 
 
-@pytest.mark.parametrize("shape", [_Http, _Boto])
+@pytest.mark.parametrize("shape", [_HttpError, _BotoError])
 def test_the_status_may_be_on_the_response(shape: Any) -> None:
     assert busy_in(shape(429, **{"retry-after": "3"})) == Busy(429, 3.0)
     assert busy_in(shape(503)) == Busy(503, None)
     assert busy_in(shape(500)) is None
-    outer = _StatusAlone(429)
+    outer = _StatusAloneError(429)
     outer.__cause__ = shape(429, **{"retry-after": "7"})
     assert busy_in(outer) == Busy(429, 7.0)
 
