@@ -152,7 +152,7 @@ def load_config(
         redaction = redaction_of(spec.redact)
     stand_ins: StandIns | None = None
     with _collected(problems):
-        stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
+        stand_ins = with_file(spec.stand_ins, document)
     judging = JudgeConfig()
     with _collected(problems):
         judging = read_judge(document, written, translated, models)

@@ -167,7 +167,7 @@ _TURN_FIELDS = ["input", *(n for n in Expectations.__struct_fields__ if n != "ru
 def own_case(document: Document, stand_ins: StandIns | None = None) -> Case:
     """Read one case of a file with these stand-ins; raises InputError that lists every problem."""
     spec = document.decode(CaseSpec)
-    spec.stand_ins = with_file(spec.stand_ins, document, ("stand_ins",))
+    spec.stand_ins = with_file(spec.stand_ins, document)
     case = to_case(spec, stand_ins)
     # A recorded one can be scored as recorded too: as a decision, unless a form is given.
     moment = case.dispatch

@@ -16,7 +16,7 @@ A case that was drafted from a recording has ``record`` and ``at`` instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -172,7 +172,6 @@ def dispatch_case(
     context_turns: int = CONTEXT_TURNS,
     expected: ExpectedHandling | None = None,
     failure_modes: Sequence[str] = (),
-    versions: Mapping[str, str] | None = None,
     id: str | None = None,
 ) -> Case:
     """Make a case from one dispatch of a trace.
@@ -185,7 +184,6 @@ def dispatch_case(
             full; of other turns it holds the user's message and the answer.
         expected: the expected result; nothing is stated when left out.
         failure_modes: tags for what went wrong.
-        versions: hashes of texts that the trace does not hold, such as the ``set`` of cases.
         id: the id of the case; that of the trace with that of the dispatch when left out.
 
     Raises:
@@ -207,7 +205,7 @@ def dispatch_case(
         recording=source.location,
         framework=source.framework,
     )
-    moment.versions = {**versions_of(trace, dispatch), **(versions or {})}
+    moment.versions = versions_of(trace, dispatch)
     return Case(id=case_id, dispatch=moment, stand_ins=answers_of(moment), turns=turns_of(moment))
 
 

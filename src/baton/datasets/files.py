@@ -427,7 +427,7 @@ def _head(document: Document, dialect: Dialect, rest: dict[str, Any]) -> _Head:
     }
     if dialect == "own":
         spec = document.convert({**plain, "cases": []}, DatasetSpec)
-        return _Head(spec.name, with_file(spec.stand_ins, document, ("stand_ins",)))
+        return _Head(spec.name, with_file(spec.stand_ins, document))
     name = plain.get("name") or plain.get("eval_set_id")
     return _Head(name if isinstance(name, str) else None)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from msgspec import structs
 
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Steps
 from baton.formats.simulations import (
     ChaosEffect,
     ChaosEffects,
@@ -23,13 +22,12 @@ from baton.model import InputError, StandIns
 from baton.model.stand_ins import Fault, Fixture, StandIn, merged
 
 
-def with_file(stand_ins: StandIns | None, document: Document, at: Steps) -> StandIns | None:
+def with_file(stand_ins: StandIns | None, document: Document) -> StandIns | None:
     """Merge the file that stand-ins name; their own settings override it.
 
     Args:
         stand_ins: as in the document.
-        document: the file that contains them; the path is relative to its folder.
-        at: their place in the document.
+        document: the file that contains them, as `stand_ins`; the path is relative to its folder.
 
     Raises:
         InputError: the file is missing, is outside the folder, or has errors.
@@ -41,10 +39,10 @@ def with_file(stand_ins: StandIns | None, document: Document, at: Steps) -> Stan
     # Data must not name folders: a downloaded dataset must not make Baton read other files.
     if not file.resolve().is_relative_to(folder.resolve()):
         message = f"`{stand_ins.from_}` is outside the folder of this file: copy it there"
-        raise InputError(document.problem_at((*at, "from"), message))
+        raise InputError(document.problem_at(("stand_ins", "from"), message))
     if not file.is_file():
         message = f"`{stand_ins.from_}`: no such file beside this one"
-        raise InputError(document.problem_at((*at, "from"), message))
+        raise InputError(document.problem_at(("stand_ins", "from"), message))
     own = structs.replace(stand_ins, from_=None)
     return merged(_read(file), own)
 

@@ -71,10 +71,10 @@ def decode_json(data: bytes | str, limit: int = JSON_DEPTH.value) -> Any:
         raise msgspec.DecodeError(str(error)) from None
 
 
-def is_value_too_deep(value: Any, limit: int = JSON_DEPTH.value) -> bool:
-    """Tell whether plain data has more than ``limit`` levels of lists and objects."""
+def is_value_too_deep(value: Any) -> bool:
+    """Tell whether plain data has more levels of lists and objects than JSON may have."""
     level = [value]
-    for _ in range(limit):
+    for _ in range(JSON_DEPTH.value):
         inner: list[Any] = []
         for each in level:
             if isinstance(each, dict):

@@ -108,15 +108,13 @@ def tally(votes: Sequence[Vote], worst_first: Sequence[str] = ()) -> Tally:
     return Tally(value=_median(numbers), votes=len(votes), counts=dict(counts), spread=spread)
 
 
-def judge_use(
-    answers: Sequence[JudgeResponse], request: JudgeRequest, model: str | None = None
-) -> JudgeUse:
+def judge_use(answers: Sequence[JudgeResponse], request: JudgeRequest) -> JudgeUse:
     """Sum up the usage of answers; the cost is unknown if one of them has none."""
     costs = [answer.cost_usd for answer in answers]
     known_costs = [cost for cost in costs if cost is not None]
     models = dict.fromkeys(answer.model for answer in answers)
     return JudgeUse(
-        model=", ".join(models) or model or "",
+        model=", ".join(models),
         rubric_version=request.version,
         samples=len(answers),
         requests=sum(answer.requests for answer in answers),

@@ -74,13 +74,13 @@ def apps_below(folder: Path) -> Iterator[Path]:
         yield from sorted(child for child in folder.iterdir() if child.is_dir() and is_app(child))
 
 
-def apps_near(file: Path, steps: int = 4) -> list[Path]:
+def apps_near(file: Path) -> list[Path]:
     """Return the apps that contain a file or are next to it.
 
     These are the nearest folder above it that is an app, or has apps in it: its own folder, the
-    one above, and further up (``steps`` folders at most) only the root of a project.
+    one above, and further up (four folders at most) only the root of a project.
     """
-    for step, folder in enumerate(list(file.resolve().parents)[:steps]):
+    for step, folder in enumerate(list(file.resolve().parents)[:4]):
         is_project = any((folder / name).exists() for name in _PROJECT)
         apps = list(apps_below(folder)) if step < 2 or is_project else []
         if is_app(folder) or apps or is_project:

@@ -141,7 +141,7 @@ def calibration_line(rubric: str, version: str, model: str, root: Path = FOLDER)
     return NOT_CALIBRATED if calibration is None else calibration_text(calibration)
 
 
-def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str, str]]:
+def calibrations_of(header: Header) -> list[tuple[str, str, str]]:
     """Return the calibrations of an evaluation's judges: evaluator, model, and line of each.
 
     For a calibration that cannot be read, the line says why.
@@ -152,7 +152,7 @@ def calibrations_of(header: Header, root: Path = FOLDER) -> list[tuple[str, str,
         rubric, version = types.get(name, name), header.evaluator_versions.get(name, "")
         for model in asked.models if rubric not in _NO_RUBRIC else ():
             try:
-                line = calibration_line(rubric, version, model, root)
+                line = calibration_line(rubric, version, model)
             except InputError as error:
                 line = str(error)
             lines.append((name, model, line))

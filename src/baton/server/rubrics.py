@@ -212,7 +212,7 @@ def former_texts(settings: Settings, name: str) -> list[Former]:
     return sorted(texts, key=lambda each: each.at, reverse=True)
 
 
-def save_rubric(settings: Settings, to_save: ToSave, now: datetime | None = None) -> RubricText:
+def save_rubric(settings: Settings, to_save: ToSave) -> RubricText:
     """Write a rubric into the folder, and return the stored one.
 
     The question may change only together with the version, because the version identifies verdicts
@@ -245,21 +245,18 @@ def save_rubric(settings: Settings, to_save: ToSave, now: datetime | None = None
         if file.is_symlink() and file.resolve().parent != folder.resolve():
             raise InputError(Problem(file=str(file), message="is a link out of the folder"))
         text = to_save.text if to_save.text.endswith("\n") else to_save.text + "\n"
-        mode: int | None = None
-        if file.exists():
-            mode = file.stat().st_mode
+        is_old = file.exists()
+        if is_old:
             before = _read(file, rubric.name)
             if before.digest != to_save.digest:
                 raise ChangedMeanwhileError(before)
             text = _versioned(before.text, text, rubric, next_version=to_save.next_version)
             if text != before.text:
-                _keep(folder, before, now or datetime.now(UTC))
+                _keep(folder, before, datetime.now(UTC))
         elif to_save.digest:
             there = RubricText(name=rubric.name, text="", digest="", file=str(file), own=True)
             raise ChangedMeanwhileError(there)
-        write_whole(file, text.encode(), sync=True)
-        if mode is not None:
-            file.chmod(mode & 0o777)
+        write_whole(file, text.encode(), sync=True, keep_mode=is_old)
     return _read(file, rubric.name)
 
 

@@ -187,11 +187,9 @@ def _score_all(
     return Scored(rows, waiting, unsettled)
 
 
-async def scores_of(
-    trace: Trace, part: Part, ids: frozenset[str], judge: Judge, redaction: Redaction = ON
-) -> list[Score]:
+async def scores_of(trace: Trace, part: Part, ids: frozenset[str], judge: Judge) -> list[Score]:
     """Return a rule part's scores for some objects of a trace."""
-    plan = _plan_for(part, ids, judge, redaction)
+    plan = _plan_for(part, ids, judge, ON)
     result = start_scoring(plan, trace, None, 0)
     if not isinstance(result, CaseResult):
         result = await result.finish()

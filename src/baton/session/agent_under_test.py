@@ -205,21 +205,21 @@ def is_configured(agent: AgentLike) -> bool:
     return isinstance(agent, dict) and "config" in agent and "type" not in agent
 
 
-def make_agent(agent: AgentLike, folder: Path | None = None) -> ConfiguredProvider[Any]:
-    """Build the provider of an agent; paths are relative to ``folder``, or to its config's folder.
+def make_agent(agent: AgentLike) -> ConfiguredProvider[Any]:
+    """Build the provider of an agent; paths start here, or in the folder of its config.
 
     Raises:
         InputError: it is not one, or it refuses its options.
     """
     if isinstance(agent, dict) and is_configured(agent):
-        config = config_of((folder or Path()) / agent["config"])
+        config = config_of(Path(agent["config"]))
         (place,) = variants_of(config, agent.get("provider"))[:1]
         catalog = load_catalog(config.agents) if config.agents else {}
         return configured(config, place, catalog)
-    spec = agent_spec(agent, folder) if isinstance(agent, str) else agent
+    spec = agent_spec(agent) if isinstance(agent, str) else agent
     if spec is None:
         raise InputError(Problem(file=str(agent), message=NO_AGENT))
-    return make_provider(spec, Surroundings(folder or Path()))
+    return make_provider(spec, Surroundings(Path()))
 
 
 def in_own_process(

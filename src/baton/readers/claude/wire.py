@@ -171,9 +171,9 @@ def read_lines(file: str, data: bytes) -> Lines:
     return Lines(entries=list(_entries(file, values)), torn=torn)
 
 
-def to_entries(messages: Iterable[dict[str, Any]], file: str = "messages") -> list[Entry]:
+def to_entries(messages: Iterable[dict[str, Any]]) -> list[Entry]:
     """Read messages that are already plain data; raises InputError as above."""
-    return list(_entries(file, enumerate(messages, 1)))
+    return list(_entries("messages", enumerate(messages, 1)))
 
 
 def _list(file: str, data: bytes) -> list[tuple[int, Any]]:

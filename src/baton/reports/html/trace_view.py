@@ -109,13 +109,13 @@ def text_at(trace: Trace, at: str) -> str | None:
     return None
 
 
-def card_view(trace: Trace, id_: str, *, most: int = MOST) -> Plain | None:
+def card_view(trace: Trace, id_: str) -> Plain | None:
     """Return the card of a dispatch without its facts; ``None`` if there is no such dispatch."""
     with indexed(trace) as index:
         dispatch = index.dispatches.get(id_)
         if dispatch is None:
             return None
-        return _card(trace, index.turn_of[id_], dispatch, most)
+        return _card(trace, index.turn_of[id_], dispatch, MOST)
 
 
 def facts_view(trace: Trace, id_: str) -> Plain | None:
