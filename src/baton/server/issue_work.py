@@ -37,14 +37,13 @@ from .database import EVERY_PROJECT, Unavailable
 from .issue_list import Progress, keep_progress, one_issue
 from .issues import clean
 from .jobs import usual_judge
-from .judging import spend, spent
 from .paging import at_of
 from .queues import change_taken
 from .schema import conversation, dispatch, issue, issue_event, issue_progress, issue_work, job
 from .settings import Settings
 from .span_chunks import crash
 from .store import Store
-from .trials import BUDGET, judge_within
+from .trials import charge, judge_within, left_of_budget
 
 LOG = logging.getLogger("baton.server")
 _TWINS = 300
@@ -184,7 +183,7 @@ def _investigate(
     if judge_settings is None:
         raise InputError("`judges:` of server.yaml names no judge that can be asked")
     budget = settings.trials
-    left = budget.cost_usd - spent(store, taken.project, BUDGET, budget, now)
+    left = left_of_budget(store, taken.project, settings, now)
     if left <= 0:
         raise InputError(
             f"the budget of `trials:` is used up (${budget.cost_usd:g} per {budget.per}): try "
@@ -205,8 +204,7 @@ def _investigate(
         outcome = run_anywhere(ask())
     finally:
         cost = judge.spent + (cheaper.spent if cheaper is not None else 0.0)
-        if cost > 0:
-            spend(store, taken.project, BUDGET, budget, cost, now)
+        charge(store, taken.project, settings, cost, now)
     caller = Caller(taken.project, taken.by, frozenset({"run"}))
     keep_progress(store, caller, taken.key, Progress(investigation=outcome, fix=outcome.fix))
 
@@ -228,10 +226,10 @@ def vectors_within(
 
     model = settings.embedding_settings
     assert model is not None  # noqa: S101 - asked for only where it is stated
-    budget = settings.trials
-    left = budget.cost_usd - spent(store, project, BUDGET, budget, now)
+    left = left_of_budget(store, project, settings, now)
     if left <= 0:
-        raise JudgeError("budget", f"the budget of `trials:` is used up (${budget.cost_usd:g})")
+        most = settings.trials.cost_usd
+        raise JudgeError("budget", f"the budget of `trials:` is used up (${most:g})")
     try:
         limit = min(left, model.max_cost or left)
         embeddings = Embeddings(model, cache=cache, max_cost=limit)
@@ -241,8 +239,7 @@ def vectors_within(
     try:
         return run_anywhere(embeddings.of(texts))
     finally:
-        if embeddings.spent > 0:
-            spend(store, project, BUDGET, budget, embeddings.spent, now)
+        charge(store, project, settings, embeddings.spent, now)
 
 
 def _data(store: Store, settings: Settings, taken: _Taken) -> InvestigationData:

@@ -31,12 +31,11 @@ from .issue_list import Progress, keep_progress, one_issue
 from .issue_work import ask_once, work_of
 from .issues import clean
 from .jobs import judge_named, usual_judge
-from .judging import spend, spent
 from .schema import conversation, dispatch, issue, issue_proof
 from .separate_process import SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
-from .trials import BUDGET, judge_within
+from .trials import charge, judge_within, left_of_budget
 
 _LEASE = 60.0
 """Seconds after which a proof whose worker is gone counts as failed."""
@@ -267,10 +266,10 @@ def _improved(task: _Task) -> dict[str, Any]:
         judge_settings = settings.judge_settings.get(named or "")
         if judge_settings is None or task.agent not in settings.agents:
             raise InputError("the judge, or the agent, no longer exists")
-        budget, now = settings.trials, time.time()
-        left = budget.cost_usd - spent(store, task.project, BUDGET, budget, now)
+        now = time.time()
+        left = left_of_budget(store, task.project, settings, now)
         if left <= 0:
-            raise InputError(f"the budget of `trials:` is used up (${budget.cost_usd:g})")
+            raise InputError(f"the budget of `trials:` is used up (${settings.trials.cost_usd:g})")
         judge = judge_within(judge_settings, left, None, LlmClient)
 
         def traced() -> Iterator[tuple[CaseResult, Trace]]:
@@ -286,8 +285,7 @@ def _improved(task: _Task) -> dict[str, Any]:
                 second_judge(settings),
             )
         finally:
-            if judge.spent > 0:
-                spend(store, task.project, BUDGET, budget, judge.spent, now)
+            charge(store, task.project, settings, judge.spent, now)
         caller = Caller(task.project, task.by, frozenset({"run"}))
         keep_progress(store, caller, task.key, Progress(fix=fix))
         return {}

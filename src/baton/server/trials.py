@@ -49,7 +49,7 @@ _AT_ONCE = 8
 _LEASE = 300.0
 """Seconds for which a trial is reserved for the worker that asks its next questions. If the worker
 dies, another one asks them again after this time."""
-BUDGET = "trials of rubrics"
+_BUDGET = "trials of rubrics"
 """The name for the cost of trials, in the table with the cost of rules."""
 
 
@@ -394,7 +394,7 @@ def _ask(
     if judge_settings is None:
         raise InputError(f"`judges:` no longer has `{taken.kept.judge}`")
     budget = settings.trials
-    left = budget.cost_usd - spent(store, taken.project, BUDGET, budget, now)
+    left = left_of_budget(store, taken.project, settings, now)
     used_up = (
         f"trials have used up their budget of ${budget.cost_usd:g} per {budget.per}: try again in "
         f"the next {budget.per}, or raise `trials:` in server.yaml"
@@ -429,12 +429,22 @@ def _ask(
     try:
         run_anywhere(ask())
     finally:
-        if judge.spent > 0:
-            spend(store, taken.project, BUDGET, budget, judge.spent, now)
+        charge(store, taken.project, settings, judge.spent, now)
     order = {key: place for place, key in enumerate(some)}
     answers.sort(key=lambda one: order.get((one.conversation_id, one.subject), 0))
     over = any(each.trouble == "budget" for each in answers)
     return answers, judge.spent, used_up if over else None
+
+
+def left_of_budget(store: Store, project: int, settings: Settings, now: float) -> float:
+    """Return how many USD of `trials:` are left to a project in this period; maybe none."""
+    return settings.trials.cost_usd - spent(store, project, _BUDGET, settings.trials, now)
+
+
+def charge(store: Store, project: int, settings: Settings, cost: float, now: float) -> None:
+    """Take a cost in USD off the budget of `trials:`."""
+    if cost > 0:
+        spend(store, project, _BUDGET, settings.trials, cost, now)
 
 
 def judge_within(
