@@ -13,9 +13,7 @@ it, too. ``send()`` instead of ``record`` sends to `baton serve`. Needs
 from __future__ import annotations
 
 import atexit
-import base64
 import logging
-import math
 import os
 import threading
 from collections import Counter
@@ -26,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from baton.formats.otlp_json import any_value, attributes, utf8
 from baton.http.credentials import plain_address
 from baton.model import InputError
 from baton.model.option_names import option
@@ -414,7 +413,7 @@ def _grouped(items: Iterable[tuple[Any, Any, Any]]) -> _Groups:
 def _resources(groups: _Groups, scopes_key: str, key: str, write: Any) -> list[Json]:
     return [
         {
-            "resource": {"attributes": _attributes(resource.attributes if resource else None)},
+            "resource": {"attributes": attributes(resource.attributes if resource else None)},
             scopes_key: [
                 {"scope": _scope(scope), key: [write(item) for item in items]}
                 for scope, items in scopes.items()
@@ -433,25 +432,24 @@ def _span(span: ReadableSpan) -> Json:
     written = {
         **_ids(context),
         "parentSpanId": "" if parent is None else f"{parent.span_id:016x}",
-        "name": _text(span.name),
+        "name": utf8(span.name),
         "kind": span.kind.value + 1,
         "startTimeUnixNano": str(span.start_time or ""),
         "endTimeUnixNano": str(span.end_time or ""),
-        "attributes": _attributes(span.attributes),
+        "attributes": attributes(span.attributes),
         "droppedAttributesCount": span.dropped_attributes,
         "events": [
             {
                 "timeUnixNano": str(event.timestamp),
-                "name": _text(event.name),
-                "attributes": _attributes(event.attributes),
+                "name": utf8(event.name),
+                "attributes": attributes(event.attributes),
             }
             for event in span.events
         ],
         "links": [
-            {**_ids(link.context), "attributes": _attributes(link.attributes)}
-            for link in span.links
+            {**_ids(link.context), "attributes": attributes(link.attributes)} for link in span.links
         ],
-        "status": {"code": status.status_code.value, "message": _text(status.description or "")},
+        "status": {"code": status.status_code.value, "message": utf8(status.description or "")},
     }
     return {key: value for key, value in written.items() if value not in ("", [], 0)}
 
@@ -466,46 +464,11 @@ def _log(record_: Any) -> Json:
         "severityNumber": severity,
         "severityText": record_.severity_text or "",
         "eventName": getattr(record_, "event_name", None) or "",
-        "body": None if record_.body is None else _value(record_.body),
-        "attributes": _attributes(record_.attributes),
+        "body": None if record_.body is None else any_value(record_.body),
+        "attributes": attributes(record_.attributes),
     }
     return {key: value for key, value in written.items() if value not in ("", [], 0, None)}
 
 
 def _ids(context: Any) -> Json:
     return {"traceId": f"{context.trace_id:032x}", "spanId": f"{context.span_id:016x}"}
-
-
-def _attributes(attributes: Mapping[str, Any] | None) -> list[Json]:
-    return [
-        {"key": _text(str(key)), "value": _value(value)}
-        for key, value in (attributes or {}).items()
-    ]
-
-
-def _value(value: Any) -> Json:
-    if value is None:
-        return {}
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, str):
-        return {"stringValue": _text(value)}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value if math.isfinite(value) else _NOT_FINITE[str(value)]}
-    if isinstance(value, bytes | bytearray):
-        return {"bytesValue": base64.b64encode(value).decode()}
-    if isinstance(value, Mapping):
-        return {"kvlistValue": {"values": _attributes(value)}}
-    if isinstance(value, list | tuple):
-        return {"arrayValue": {"values": [_value(each) for each in value]}}
-    return {"stringValue": _text(str(value))}
-
-
-def _text(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode."""
-    return text if text.isascii() else text.encode(errors="replace").decode()
-
-
-_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}

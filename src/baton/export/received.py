@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from baton.formats.otlp_json import Json, any_value, attributes
 from baton.readers.otlp.span import Event, Span
 
 from .spans import nanos
-from .wire_json import Json
 
 
 def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
@@ -24,7 +23,7 @@ def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
     if spans:
         message["resourceSpans"] = [
             {
-                "resource": {"attributes": _attributes(resource)},
+                "resource": {"attributes": attributes(resource)},
                 "scopeSpans": [
                     {
                         "scope": {"name": scope} if scope else {},
@@ -37,7 +36,7 @@ def encode_received(spans: Sequence[Span], logs: Sequence[Event]) -> bytes:
     if logs:
         message["resourceLogs"] = [
             {
-                "resource": {"attributes": _attributes(resource)},
+                "resource": {"attributes": attributes(resource)},
                 "scopeLogs": [{"logRecords": [_log(one) for one in some]}],
             }
             for resource, _, some in _together((one.resource, "", one) for one in logs)
@@ -61,13 +60,13 @@ def _span(span: Span) -> Json:
         "name": span.name,
         "startTimeUnixNano": _time(span.started),
         "endTimeUnixNano": _time(span.ended),
-        "attributes": _attributes(span.attributes),
+        "attributes": attributes(span.attributes),
         "events": [
             _known(
                 {
                     "timeUnixNano": _time(event.at),
                     "name": event.name,
-                    "attributes": _attributes(event.attributes),
+                    "attributes": attributes(event.attributes),
                 }
             )
             for event in span.events
@@ -84,8 +83,8 @@ def _log(log: Event) -> Json:
         {
             "timeUnixNano": _time(log.at),
             "eventName": log.name,
-            "body": None if log.body is None else _value(log.body),
-            "attributes": _attributes(log.attributes),
+            "body": None if log.body is None else any_value(log.body),
+            "attributes": attributes(log.attributes),
             "traceId": log.trace_id,
             "spanId": log.span_id,
         }
@@ -98,28 +97,3 @@ def _known(fields: Json) -> Json:
 
 def _time(at: float | None) -> str | None:
     return None if at is None else str(nanos(at))
-
-
-def _attributes(values: Mapping[str, Any]) -> list[Json]:
-    return [{"key": key, "value": _value(value)} for key, value in values.items()]
-
-
-def _value(value: Any) -> Json:
-    """Write a value. Objects stay objects, unlike in attributes that Baton itself makes."""
-    if value is None:
-        return {}
-    if isinstance(value, str):
-        return {"stringValue": value}
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value if math.isfinite(value) else _NOT_FINITE[str(value)]}
-    if isinstance(value, Mapping):
-        return {"kvlistValue": {"values": _attributes(value)}}
-    return {"arrayValue": {"values": [_value(each) for each in value]}}
-
-
-_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-"""As written in protobuf's JSON."""

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
-from baton.pull.otlp_json import attributes
+from baton.formats.otlp_json import Json, flat_attributes
 from baton.readers.otlp.record_as_spans import KIND, SCOPE, Attributes
 from baton.readers.otlp.span import Span
 
 from .spans import nanos
 
 Signal = Literal["traces", "logs"]
-Json = dict[str, Any]
 _INTERNAL, _CLIENT = 1, 3
 
 
@@ -43,12 +42,12 @@ def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
                 "kind": span_kind(item),
                 "startTimeUnixNano": str(nanos(item.started or 0.0)),
                 "endTimeUnixNano": str(nanos(item.ended or 0.0)),
-                "attributes": attributes(item.attributes),
+                "attributes": flat_attributes(item.attributes),
                 "events": [
                     {
                         "timeUnixNano": str(nanos(event.at or 0.0)),
                         "name": event.name,
-                        "attributes": attributes(event.attributes),
+                        "attributes": flat_attributes(event.attributes),
                     }
                     for event in item.events
                 ],
@@ -67,7 +66,7 @@ def encode_json(items: Sequence[Span | LogRecord]) -> bytes:
                 "observedTimeUnixNano": str(nanos(item.observed)),
                 "severityNumber": item.severity,
                 "eventName": item.name,
-                "attributes": attributes(item.attributes),
+                "attributes": flat_attributes(item.attributes),
                 "traceId": item.trace_id,
                 "spanId": item.span_id,
             }
@@ -92,7 +91,7 @@ def span_kind(span: Span) -> int:
 
 def _resource(scopes: str, key: str, items: list[Json]) -> Json:
     return {
-        "resource": {"attributes": attributes(resource())},
+        "resource": {"attributes": flat_attributes(resource())},
         scopes: [{"scope": {"name": SCOPE}, key: items}],
     }
 

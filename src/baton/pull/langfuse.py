@@ -11,7 +11,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from .otlp_json import Json, as_text, attributes, in_order, resource_spans, scope_spans
+from baton.formats.otlp_json import (
+    Json,
+    as_text,
+    flat_attributes,
+    in_order,
+    resource_spans,
+    scope_spans,
+)
+
 from .trace_pages import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 
 _NUMBERS = re.compile(r"(?:gen_ai\.(?:aggregated_)?usage|llm\.token_count|llm\.cost)\.")
@@ -78,7 +86,7 @@ def trace_of(trace: Trace) -> Json:
             "endTimeUnixNano": _nanoseconds(
                 each.start_time if each.type == "EVENT" else each.end_time
             ),
-            "attributes": attributes(_attributes(each, trace, kept)),
+            "attributes": flat_attributes(_attributes(each, trace, kept)),
             "status": {"code": 2, "message": each.status_message or ""} if failed else None,
         }
         groups.setdefault((resource, scope), []).append(

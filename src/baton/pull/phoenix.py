@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from baton.formats.otlp_json import Json, as_text, flat_value, in_order, resource_spans, scope_spans
 from baton.model import BatonError, InputError
 from baton.model.option_names import option
 
-from .otlp_json import Json, any_value, as_text, in_order, resource_spans, scope_spans
 from .trace_pages import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 
 _MADE_FROM = {
@@ -181,7 +181,7 @@ def _attributes(pairs: list[Attribute] | None) -> list[Json]:
                 below = at.setdefault(step, {})
                 at = below if isinstance(below, dict) else {}
             at[last] = value
-        written.append({"key": key, "value": any_value(as_text(_lists(tree)))})
+        written.append({"key": key, "value": flat_value(as_text(_lists(tree)))})
     return written
 
 
@@ -193,7 +193,7 @@ def _value(value: Value) -> Json:
     plain = _plain(value)
     if value.double_value is not None:
         return {"doubleValue": plain}
-    return {} if plain is None else any_value(plain)
+    return {} if plain is None else flat_value(plain)
 
 
 def _plain(value: Value) -> Any:

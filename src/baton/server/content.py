@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from baton.formats.key_case import snake
+from baton.formats.otlp_json import any_value, attributes
 from baton.model.redact import Redaction, tag
 from baton.readers.otlp import record_as_spans as own
 
@@ -320,13 +321,13 @@ def _known(value: Any, of: str, parts: list[_Part]) -> Any:
         for name, key in names.items():
             if name == "":
                 own = {each: new[each] for each in new if not each.startswith("\0")}
-                kept[key] = [{"key": each, "value": _json(own[each])} for each in own]
+                kept[key] = attributes(own)
             elif name == _SAID:
                 kept[key]["message"] = new.get(name) or ""
             elif new.get(name) is None:
                 kept.pop(key, None)
             else:
-                kept[key] = _json(new[name]) if name == _BODY else new[name]
+                kept[key] = any_value(new[name]) if name == _BODY else new[name]
 
     if names:
         write(values)
@@ -370,22 +371,3 @@ def _plain_json(value: Any) -> Any:
         except (TypeError, ValueError, OverflowError, AttributeError, binascii.Error):
             raise NotOtlp(f"`{key}` does not hold what its name says") from None
     return None
-
-
-def _json(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, float):
-        return {"doubleValue": value if value - value == 0 else str(value)}
-    if isinstance(value, str):
-        return {"stringValue": value}
-    if isinstance(value, bytes):
-        return {"bytesValue": base64.b64encode(value).decode()}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_json(item) for item in value]}}
-    if isinstance(value, dict):
-        pairs = [{"key": key, "value": _json(item)} for key, item in value.items()]
-        return {"kvlistValue": {"values": pairs}}
-    return {}
