@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from baton import load_traces
-from baton.model import InputError, integrity_problems
+from baton.model import AgentCard, InputError, integrity_problems
 
 from .truth import CAPTURES, captures, differences
 
@@ -30,6 +30,9 @@ def test_a_recorded_run_is_read_as_it_happened(file: Path, scenario: dict[str, A
         return
     traces = load_traces(file)
     assert [problem for trace in traces for problem in integrity_problems(trace)] == []
+    for trace in traces:  # nodes of graphs and hooks may look like agents, and say nothing
+        worked = {run.agent for turn in trace.turns for run in turn.runs}
+        assert {name for name, card in trace.agents.items() if card == AgentCard()} <= worked
     found = differences(scenario, traces)
     assert set(found) == untold, found
 

@@ -9,6 +9,8 @@ import pytest
 import baton
 from baton.model import AgentRun, Trace, known
 
+from .spans import agent, call, model, read, tool
+
 OTEL = Path(__file__).parents[2] / "data" / "otel"
 
 
@@ -60,3 +62,49 @@ def test_records_of_version_1_do_not_tell_it() -> None:
     assert known(trace, run, "context")
     trace.schema_version = 1
     assert not known(trace, run, "context")
+
+
+def test_a_history_from_elsewhere_is_no_later_step_that_repeats_it() -> None:
+    history = [
+        {"role": "user", "content": "Is Hel deep?"},
+        {"role": "assistant", "parts": [{"type": "tool_call", **call("pilot", task="Check Hel")}]},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "response": "Hel is 2 m"}]},
+        {"role": "user", "content": "And again?"},
+    ]
+    turn = read(
+        agent(
+            "boss",
+            model(hears=history, calls=[call("pilot", "c1", task="Check Hel")]),
+            tool(
+                "pilot",
+                agent("pilot", model("Hel is 2 m", hears="Check Hel")),
+                id_="c1",
+                args={"task": "Check Hel"},
+                result="Hel is 2 m",
+            ),
+            model("Still shallow."),
+        )
+    )
+    refs = turn.runs[0].context or []
+    assert [ref.id for ref in refs] == [None, None, None]
+    assert [ref.text for ref in refs] == [
+        "Is Hel deep?",
+        '["pilot",{"task":"Check Hel"}]',
+        "Hel is 2 m",
+    ]
+
+
+def test_the_context_that_a_service_keeps_is_unknown() -> None:
+    (trace,) = baton.load_traces(OTEL / "microsoft-agent-framework" / "kept_by_service.json")
+    first, again = trace.turns
+    assert first.runs[0].context == []
+    assert again.runs[0].context is None
+    assert not known(trace, again.runs[0], "context")
+
+
+def test_an_id_that_a_program_gives_its_conversation_does_not_hide_the_context() -> None:
+    kept = f"conv_{'0123456789abcdef' * 3}"
+    for id_, told in (("conv_17", True), (kept, False)):
+        asked = model("Hi.", hears="Hello?", **{"gen_ai.conversation.id": id_})
+        run = read(agent("boss", asked)).runs[0]
+        assert ("context" not in run.unknown) is told

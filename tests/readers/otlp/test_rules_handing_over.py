@@ -503,3 +503,14 @@ def test_a_failed_hand_over_that_names_no_agent_is_a_failed_call(name: str) -> N
     assert turn.dispatches == []
     (step,) = (step for step in turn.runs[0].steps if isinstance(step, ToolCall))
     assert (step.name, step.status, step.error) == (name, "failed", "`agent_name` is missing")
+
+
+@pytest.mark.parametrize(("error", "status"), [(None, "ok"), ("ValueError: no", "failed")])
+def test_a_call_without_a_span_is_answered_when_its_agent_ends(
+    error: str | None, status: str
+) -> None:
+    asked = model(calls=[call("helper", "c1", task="Look.")])
+    helper = agent("helper", model("Done.", hears="Look."), error=error)
+    turn = read(agent("boss", asked, helper, model("All done.")))
+    assert [each.status for each in tools(turn.runs[0])] == [status]
+    assert only(turn).call == "c1"

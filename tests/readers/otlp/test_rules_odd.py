@@ -120,3 +120,54 @@ def test_messages_of_haystack_that_are_none_are_left_out(made: str) -> None:
     invoker = using(piece("haystack.component.run", inner), **told)
     turn = read(piece("haystack.agent.run", invoker, piece("haystack.agent.step.llm")))
     assert all(run.agent == "main" for run in turn.runs)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "<agent_framework._types.Content object at 0x7f79215e7150>",
+        "[<Report object at 0x7f1>, <__main__.main.<locals>.Report object at 0x7F2>]",
+    ],
+)
+def test_a_printed_object_is_no_result_and_what_it_held_is_unknown(printed: str) -> None:
+    asked = tool("helper", agent("helper", model(hears="Look.")), args={"task": "Look."})
+    looked = tool("look", args={"at": "x"}, result=printed)
+    asked.attributes["gen_ai.tool.call.result"] = printed
+    turn = read(agent("boss", model("Hm."), looked, asked))
+    call_, _ = tools(turn.runs[0])
+    assert (call_.result, call_.unknown) == (None, ["result"])
+    [dispatch] = turn.dispatches
+    assert dispatch.result is None
+    assert "result" in dispatch.unknown
+
+
+def test_a_text_about_a_printed_object_is_a_result() -> None:
+    said = "It printed <Report object at 0x7f1>."
+    turn = read(agent("boss", model("Hm."), tool("look", args={"at": "x"}, result=said)))
+    result = tools(turn.runs[0])[0].result
+    assert result is not None
+    assert result.text == said
+
+
+def test_a_placeholder_is_no_id_of_a_call() -> None:
+    """Google ADK writes it for each tool that raises."""
+    lost = "<not specified>"
+    raised = [tool(name, id_=lost, error="ValueError: no") for name in ("a", "b", "a")]
+    turn = read(agent("boss", model("Hm."), *raised))
+    calls = tools(turn.runs[0])
+    assert [each.name for each in calls] == ["a", "b", "a"]
+    assert lost not in {each.id for each in calls}
+
+
+def test_what_traceai_records_of_google_adk_is_read_as_adk_means_it() -> None:
+    retold = "For context:\n[front] said: Billing helps."
+    heard = [{"role": "user", "content": "Money back"}, {"role": "user", "content": retold}]
+    asked = model("Done.", hears=heard)
+    paid = tool("pay", args={"to": "me"}, result='{"result": "Paid."}')
+    made = [using(each, "traceai_google_adk") for each in (asked, paid)]
+    run = read(using(agent("billing", *made), "traceai_google_adk")).runs[0]
+    assert run.input is not None
+    assert run.input.text == "Money back"
+    result = tools(run)[0].result
+    assert result is not None
+    assert result.text == "Paid."

@@ -441,3 +441,8 @@ def _asking(name: str, step: int, said: str | None, copy: str = "", **more: str)
         answer["llm.output_messages.0.message.content"] = said
     ask = {"openinference.span.kind": "LLM", "metadata": json.dumps(at), **answer}
     return _chain(name, at, using(piece("llm"), LANGCHAIN, **ask), **more)
+
+
+def test_agents_of_a_workflow_of_agno_are_inside_it() -> None:
+    (trace,) = load_traces(CAPTURES / "agno" / "workflow.json")
+    assert [run.inside for run in trace.turns[0].runs] == [["flow"]] * 3

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import inf
+from typing import NamedTuple
+
 import msgspec
 
 from baton.model import Content, Ref, Said, ToolCall, Turn
@@ -36,7 +39,8 @@ class Contexts:
 
     def __init__(self) -> None:
         self._turns: list[Turn] = []
-        self._ids: dict[str, str] = {}
+        # The first step or turn with each text, and the run that it belongs to.
+        self._ids: dict[str, _Source] = {}
         self._read = 0
 
     def add(self, turn: Turn, runs: list[RunSpans]) -> None:
@@ -49,10 +53,11 @@ class Contexts:
                 continue
             if heard:
                 self._note_turns()
+            asked = next((n.started for n in draft.owned if n.says is draft.models[0]), inf)
             refs: dict[tuple[str | None, str], Ref] = {}
             for message in heard:
                 for text in _texts(draft, message):
-                    ref = self._ref(text)
+                    ref = self._ref(text, draft, asked)
                     # A call and its result are one step.
                     refs[ref.id, ref.text or ""] = ref
             draft.run.context = list(refs.values())
@@ -60,7 +65,9 @@ class Contexts:
     def _first_request(self, draft: RunSpans) -> list[Message] | None:
         """Return the messages of the first request, without instructions and the input."""
         model = next(iter(draft.models), None)
-        if model is None or model.heard is None:
+        if model is None or model.heard is None or model.goes_on:
+            return None
+        if any(agent.goes_on for agent in draft.agents):
             return None
         messages = model.heard_messages()
         if not messages or any(message.hidden for message in messages):
@@ -72,10 +79,17 @@ class Contexts:
                 return left[:place] + left[place + 1 :]
         return left
 
-    def _ref(self, text: str) -> Ref:
-        """Return a reference to the source of a text in this trace, or one that holds the text."""
-        id_ = self._ids.get(text.strip())
-        return Ref(text=text) if id_ is None else Ref(id=id_)
+    def _ref(self, text: str, draft: RunSpans, asked: float) -> Ref:
+        """Return a reference to the source of a text in this trace, or one that holds the text.
+
+        What a run does itself comes after its first request, as does what ends only later. Such a
+        step may repeat the history of a conversation that the recording does not hold: "Check
+        Hel." was asked yesterday, and is asked again.
+        """
+        source = self._ids.get(text.strip())
+        if source is None or source.run == draft.run.id or source.at > asked:
+            return Ref(text=text)
+        return Ref(id=source.id)
 
     def _note_turns(self) -> None:
         """Note the texts of the turns since the last time that somebody asked for them."""
@@ -84,18 +98,29 @@ class Contexts:
             self._read += 1
 
     def _note(self, turn: Turn) -> None:
-        texts: list[tuple[str, Content | None]] = [(turn.id, turn.input)]
+        self._keep(turn.input, _Source(turn.id, None, turn.started or 0.0))
         for run in turn.runs:
             for step in run.steps:
                 if type(step) is Said:
-                    texts.append((step.id, step.content))
+                    self._keep(step.content, _Source(step.id, run.id, step.at or 0.0))
                 elif type(step) is ToolCall:
-                    self._ids.setdefault(_call(step.name, step.arguments), step.id)
-                    texts.append((step.id, step.result))
-            texts.append((run.id, run.output))
-        for id_, content in texts:
-            if content is not None and (text := content.plain().strip()):
-                self._ids.setdefault(text, id_)
+                    written = _Source(step.id, run.id, step.at or 0.0)
+                    self._ids.setdefault(_call(step.name, step.arguments), written)
+                    answered = step.ended or step.at or 0.0
+                    self._keep(step.result, _Source(step.id, run.id, answered))
+            self._keep(run.output, _Source(run.id, run.id, run.ended or 0.0))
+
+    def _keep(self, content: Content | None, source: _Source) -> None:
+        if content is not None and (text := content.plain().strip()):
+            self._ids.setdefault(text, source)
+
+
+class _Source(NamedTuple):
+    """A step, run or turn with a text, and when the text existed: 0 if that is not recorded."""
+
+    id: str
+    run: str | None
+    at: float
 
 
 def _texts(draft: RunSpans, message: Message) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from baton.model import AgentCard, Content, Dispatch, HandedOff, Turn
+from baton.model import AgentCard, Content, Dispatch, HandedOff, ToolCall, Turn
 from baton.model.trace import DispatchKind, DispatchStatus
 from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_before, without
 
@@ -243,7 +243,9 @@ class _Linker:
                 action.target is not None or (action.tool is not None and action.tool.sure)
             ):
                 self._delegate(run, action, None)
-            elif step is not None and step.name in self._builder.catalog:
+            elif step is not None and (
+                step.name in self._builder.catalog or _is_agent(run, step.name)
+            ):
                 if step.name != run.agent:  # a tool with the name of an agent is an agent
                     action.target = step.name
                     self._delegate(run, action, None)
@@ -282,7 +284,33 @@ class _Linker:
         for dispatches in self._fanned.values():
             for dispatch in dispatches:
                 dispatch.group = dispatches[0].group
+            self._part_answers(dispatches)
         self._builder.number_together(self._turn, *fresh)
+
+    def _part_answers(self, dispatches: list[Dispatch]) -> None:
+        """Give each agent of one call its own answer, if the call returned all of them together.
+
+        Agno sends a task to all members of a team: "Agent Tax: 19 percent.Agent Law: Beta is fine."
+        """
+        made, others = dispatches[0], dispatches[1:]
+        run = next((run for run in self._turn.runs if run.id in made.runs), None)
+        if made.result is None or run is None:
+            return
+        together = made.result.plain()
+        answers = [a.plain() for a in (run.output, *(each.result for each in others)) if a]
+        # One that changed the words of its agents, or has only one of them, answers by itself.
+        if together in answers or not all(answer in together for answer in answers):
+            return
+        if not any(each.result for each in others):
+            return
+        sender = next((each for each in self._turn.runs if each.id == made.from_run), None)
+        steps = sender.steps if sender is not None else ()
+        call = next((s for s in steps if isinstance(s, ToolCall) and s.id == made.call), None)
+        if call is not None:
+            call.result = made.result
+        made.result = run.output
+        if run.output is None and "output" in run.unknown:
+            made.unknown.append("result")
 
     # Making dispatches
 
@@ -378,9 +406,13 @@ class _Linker:
                 self._builder.answer(dispatch, "completed", late.at, result=late.result)
             return
         ended = own.ended if own is not None and action.node is None else action.ended
-        if action.step is not None and action.step.status == "waiting":
+        step = action.step
+        if step is not None and step.status == "waiting":
             dispatch.status = "waiting"
             return
+        if own is not None and ended is not None and step is not None:
+            if step.status == "unanswered":  # no span records the call, but its agent has ended
+                step.status = "failed" if own.status == "failed" else "ok"
         if action.failed:
             status: DispatchStatus = "failed" if own is not None else "refused"
             self._builder.answer(dispatch, status, ended, error=action.error)
@@ -994,6 +1026,11 @@ def _passed_on(before: RunSpans, run: RunSpans) -> bool:
     """Return whether the answer of one run was the input of another."""
     text = _said_last(before)
     return text is not None and text != "" and text in run.given()
+
+
+def _is_agent(run: RunSpans, tool: str) -> bool:
+    """Return whether an agent states that a tool is another agent of this name."""
+    return any(agent.reaches.get(tool) == [tool] for agent in run.agents)
 
 
 def _is_node(run: RunSpans, dispatch: Dispatch) -> bool:

@@ -213,7 +213,7 @@ class _Reader:
                 if says.session_cost is not None:
                     self._spent_before = _since(self._spent_before, says)
             elif type(says) is PlainSpan or type(says) is WorkflowSpan:
-                if says.agent is not None:
+                if says.agent is not None and _defines(says.agent):
                     self._define(says.name, says.agent)
 
     def _define(self, name: str | None, agent: AgentSpan) -> None:
@@ -224,6 +224,17 @@ class _Reader:
             known.tools = known.tools or agent.card.tools
             known.model = known.model or agent.card.model
             known.instructions = known.instructions or instructions_text(agent)
+
+
+def _defines(agent: AgentSpan) -> bool:
+    """Return whether the span of something that did not work as an agent defines one.
+
+    Nodes of a graph, hooks and workflows can look like agents, but their spans define nothing:
+    `PatchToolCallsMiddleware.before_agent` of LangChain.
+    """
+    card = agent.card
+    said = card is not None and (card.description or card.tools is not None or card.model)
+    return bool(said or agent.instructions)
 
 
 def _since(before: float, says: AgentSpan) -> float:

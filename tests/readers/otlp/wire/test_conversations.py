@@ -189,3 +189,20 @@ def test_what_ends_before_it_starts_takes_no_time(wire: Any) -> None:
     (found,) = wire.read(wire.line(wire.span("a", at=10, ended=1_700_000_000)), notes=notes)
     assert found.spans[0].ended == found.spans[0].started == 1_700_000_010
     assert notes == ["1 spans end before they start; they count as taking no time"]
+
+
+def test_what_continues_from_an_answer_is_of_its_conversation(wire: Any, names: Any) -> None:
+    """The Responses API of OpenAI gives each answer an id, and a conversation has none."""
+    answer = "gen_ai.response.id"
+    spans = [
+        wire.span("one", "t1", attributes={answer: "resp_1"}),
+        wire.span("two", "t2", at=1, attributes={CONVERSATION: "resp_1", answer: "resp_2"}),
+        wire.span("apart", "t3", at=2, attributes={answer: "resp_7"}),
+        wire.span("three", "t4", at=3, attributes={CONVERSATION: "resp_2"}),
+        wire.span("lost", "t5", at=4, attributes={CONVERSATION: "resp_0"}),
+    ]
+    assert names(group(spans)) == {
+        wire.trace_id("t1"): [["one"], ["two"], ["three"]],
+        wire.trace_id("t3"): [["apart"]],
+        wire.trace_id("t5"): [["lost"]],
+    }

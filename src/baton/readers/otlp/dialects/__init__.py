@@ -6,6 +6,7 @@ to a convention. ``base`` describes what a dialect contains.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -20,6 +21,7 @@ from baton.readers.otlp.span_content import (
     Node,
     PlainSpan,
     Reading,
+    ToolSpan,
     complete,
 )
 
@@ -108,7 +110,21 @@ def read_span(span: Span, names: set[str]) -> Reading:
         refine = _REFINE.get(says.framework)
         if refine is not None:
             says = refine(says, span)
+    if type(says) is ToolSpan and says.result is not None and _is_object(says.result.text):
+        says.result, says.tells_result = None, False
     return says
+
+
+# How Python prints an object that has no text of its own: its class and its address, alone or in a
+# list: `[<agent_framework._types.Content object at 0x7f79215e7150>]`. What it holds is not told.
+_OBJECT = re.compile(r"<[\w.<>]+ object at 0x[0-9a-fA-F]+>")
+
+
+def _is_object(text: str | None) -> bool:
+    """Return whether a text is only the printed form of Python objects, without their content."""
+    if text is None or " object at 0x" not in text:
+        return False
+    return not _OBJECT.sub("", text).strip("[](), ")
 
 
 def _plan(span: Span) -> _Plan | None:

@@ -17,6 +17,7 @@ from baton.readers.otlp.span_content import (
     Reading,
     ToolSpan,
     as_agent,
+    as_workflow,
 )
 
 from .base import Dialect
@@ -27,6 +28,10 @@ _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 # Traceloop prints the whole object: `status='success' result='alpha: 4' error=None updated_...`.
 _PRINTED = re.compile(r"status='(?P<status>\w+)' result=")
 _TEAM = "agno.team.name"
+_STEPS = "agno.workflow.steps_count"
+_RUN = ".run"
+# All that OpenInference says of a run that failed: `run status: error`.
+_STATUS = "run status: "
 
 
 def refine(says: Reading, span: Span) -> Reading:
@@ -36,6 +41,13 @@ def refine(says: Reading, span: Span) -> Reading:
         team.heard = span.attributes.get("traceloop.entity.input")
         team.spoken = span.attributes.get("traceloop.entity.output")
         return team
+    if type(says) is PlainSpan and _STEPS in span.attributes:
+        return as_workflow(says, span.name.removesuffix(_RUN))
+    if type(says) is AgentSpan and says.failed and (says.error or "").startswith(_STATUS):
+        # Agno returns the error of the model as the content of the run.
+        told = content(says.spoken)
+        says.error = (told.text if told is not None else None) or says.error
+        says.spoken = None
     if type(says) is not ToolSpan:
         return says
     said = says.result.text if says.result is not None else None

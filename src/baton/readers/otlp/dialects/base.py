@@ -86,6 +86,7 @@ class Dialect:
             attributes and that no dialect reads is reported as dropped.
         sessions: Attributes that name the conversation of a span.
         conversations: The same for weaker names, which sub-agents can set to their own values.
+        answers: Attributes with the id of a model's answer, from which later requests continue.
         session: Attributes that only sometimes name the conversation, each with a function that
             reads the name from all attributes.
         results: Attributes with the result of a tool, each with its value for an empty text.
@@ -109,6 +110,7 @@ class Dialect:
     prefixes: tuple[str, ...] = ()
     sessions: tuple[str, ...] = ()
     conversations: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
     session: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()

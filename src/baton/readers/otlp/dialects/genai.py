@@ -53,6 +53,8 @@ COSTS = ("operation.cost", "gen_ai.cost.total", "gen_ai.usage.cost")
 # ADK sums up parallel calls in a span called `(merged tools)`, and also writes a span for each
 # call. With both, the calls would count twice.
 _MERGED = "(merged"
+# ADK writes this as the id of a call whose tool raised. It would be the id of all such calls.
+_NO_ID = "<not specified>"
 _WORD = re.compile(r"\w+")
 _STRANDS = "strands-agents"
 # Old versions of Strands have no operation name; this name distinguishes their spans.
@@ -146,6 +148,7 @@ def read_agent(span: Span) -> AgentSpan:
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
     says.heard, says.spoken = carried.messages(span)
+    says.goes_on = carried.goes_on(attributes)
     if says.card is not None and isinstance(says.card.tools, list):
         says.offered = says.card.tools
         says.reaches = targets_of(carried.defined_tools(attributes))
@@ -165,6 +168,7 @@ def read_model(span: Span) -> ModelSpan:
         spoken=spoken,
         instructions=carried.instructions(span),
         offered=tool_names(tools),
+        goes_on=carried.goes_on(attributes),
     )
     if says.offered:
         says.reaches = targets_of(tools)
@@ -187,10 +191,11 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
     name = text(named) or _named_tool(span.name)
     if name is None or name.startswith(_MERGED):
         return PlainSpan()
+    id_ = text(attributes.get("gen_ai.tool.call.id")) or text(attributes.get("tool.id"))
     says = ToolSpan(
         name=name,
         agent=_agent(attributes),
-        call=text(attributes.get("gen_ai.tool.call.id")) or text(attributes.get("tool.id")),
+        call=id_ if id_ != _NO_ID else None,
     )
     says.arguments, says.result = carried.tool(span)
     fail(says, span)
@@ -297,5 +302,6 @@ DIALECT = Dialect(
     prefixes=("gen_ai.", "llm.", "agent."),
     results={"gen_ai.tool.call.result": "", "tool_response": ""},
     sessions=("agentevals.session_name",),
+    answers=("gen_ai.response.id",),
     conversations=("gen_ai.conversation.id", "gcp.vertex.agent.session_id"),
 )

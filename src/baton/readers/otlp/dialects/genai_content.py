@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,6 +41,20 @@ _NOTHING = '""'
 # pydantic-ai and Logfire: one list of all messages so far, the answer last. So input and output are
 # one value, split at the last answer.
 _ALL = ("pydantic_ai.all_messages", "all_messages_events", "events")
+
+
+# An answer, or a conversation, that OpenAI keeps: `resp_68a1...` and `conv_68a1...`, with about 48
+# hexadecimal digits. Programs give their own conversations ids such as `conv_17`.
+_KEPT = re.compile(r"resp_|conv_[0-9a-f]{32}")
+
+
+def goes_on(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a request continues a conversation whose messages its service keeps.
+
+    Microsoft's Agent Framework names it. The request then has only the new messages.
+    """
+    id_ = attributes.get("gen_ai.conversation.id")
+    return isinstance(id_, str) and _KEPT.match(id_) is not None
 
 
 def messages(span: Span) -> tuple[Any, Any]:

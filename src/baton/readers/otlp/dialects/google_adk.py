@@ -207,7 +207,8 @@ DIALECT = Dialect(
     refine=refine,
     resolve=resolve,
     goes_on=goes_on,
-    scopes=("gcp.vertex.agent",),
+    # Its own, and that of traceAI, whose spans hold what ADK's own would.
+    scopes=("gcp.vertex.agent", "traceai_google_adk"),
     refusals=("This tool call is rejected.",),
     questions=("This tool call requires confirmation, please approve or reject.",),
     # A loop starts its agents again for each round. Ids of calls are `adk-` and a random number.

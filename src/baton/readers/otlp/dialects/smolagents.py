@@ -10,19 +10,31 @@ from collections.abc import Mapping
 from itertools import count
 from typing import Any
 
+from baton.model import Usage
 from baton.readers.otlp.attribute_values import content, parsed, text
 from baton.readers.otlp.messages import Call, Message
-from baton.readers.otlp.span import Span
-from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Reading, ToolSpan, as_plain
+from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span_content import (
+    AgentSpan,
+    ModelSpan,
+    Node,
+    Reading,
+    ToolSpan,
+    as_plain,
+)
 from baton.readers.tool_definitions import tool_names
 
 from .base import Dialect
 
 _ANSWER = "final_answer"
+_FRAMEWORK = "smolagents"
 _RUN = ".run"
+# The parameters of the function that calls a tool. The tool's own arguments are among them.
+_OF_CALLS = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 # An agent that is called by another gets its task in a long prompt ("You're a helpful agent named
 # ..."), between these marks.
 _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
+_NAMED = re.compile(r"You're a helpful agent named '([^'\n]+)'\.")
 # The span is called `ToolCallingAgent.run` if the agent has no name of its own.
 _CLASSES = frozenset({"ToolCallingAgent", "CodeAgent", "MultiStepAgent"})
 
@@ -46,16 +58,63 @@ def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
     name = (says.name or "").removesuffix(_RUN)
     says.name = None if name in _CLASSES else name or None
     given = parsed(attributes.get("input.value"))
-    if isinstance(given, Mapping) and "task" in given:
-        says.heard = given["task"]
-        task = _TASK.search(str(given["task"]))
-        says.task = content(task.group(1)) if task is not None else None
+    if isinstance(given, Mapping):
+        asked = given["task"] if "task" in given else _first_place(given)
+        if asked is not None:
+            says.heard = asked
+            task = _TASK.search(str(asked))
+            says.task = content(task.group(1)) if task is not None else None
+            # traceAI's spans never have the name: only the prompt tells it.
+            named = _NAMED.match(str(asked)) if task is not None else None
+            says.name = named.group(1) if says.name is None and named is not None else says.name
+        # The counts are those of the agent since it was last reset.
+        if given.get("reset", True) is not True:
+            says.totals = Usage(complete=False)
     says.output = content(attributes.get("output.value"))
     names = tool_names(attributes.get("smolagents.tools_names"))
+    managed = _managed(attributes)
+    says.reaches = {name: [name] for name in managed}
     if names is not None:
-        says.offered = _without_answer([*names, *_managed(attributes)])
+        says.offered = _without_answer([*names, *managed])
     if says.card is not None:
         says.card.tools = says.offered
+
+
+def _named_by(request: ModelSpan) -> str | None:
+    """Return the agent whose name its caller's prompt tells it."""
+    asked = request.asked()
+    named = _NAMED.search(asked.text or "") if asked is not None else None
+    return named.group(1) if named is not None else None
+
+
+def _first_place(given: Mapping[str, Any]) -> Any:
+    """Return the first argument of a function whose arguments have no names."""
+    places = given.get("args")
+    return places[0] if isinstance(places, list) and places else None
+
+
+def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
+    """Name the agents of requests that have lost their agent, and check counts of tokens.
+
+    Runs of one agent that overlap each have the counts of all of them.
+    """
+    for node in nodes:
+        # The span of an agent that raises is never ended, so that it is not exported.
+        if type(node.says) is ModelSpan and node.says.framework == _FRAMEWORK:
+            step = node.parent or node
+            if step.parent is None and step.span.parent_id:
+                node.says.agent = _named_by(node.says)
+    latest: dict[str | None, Node] = {}
+    for node in sorted(nodes, key=lambda node: node.started):
+        says = node.says
+        if type(says) is not AgentSpan or says.framework != _FRAMEWORK:
+            continue
+        before = latest.get(says.name)
+        if before is not None and type(before.says) is AgentSpan and before.ended > node.started:
+            before.says.totals = says.totals = Usage(complete=False)
+        if before is None or before.ended <= node.ended:
+            latest[says.name] = node
+    return []
 
 
 def _managed(attributes: Mapping[str, Any]) -> list[str]:
@@ -77,7 +136,9 @@ def _arguments(value: Any, parameters: Any) -> Any:
     places = value.get("args") or []
     arguments = dict(zip(names if isinstance(names, Mapping) else (), places, strict=False))
     kwargs = value.get("kwargs")
-    return {**arguments, **kwargs} if isinstance(kwargs, Mapping) else arguments
+    if not isinstance(kwargs, Mapping):  # traceAI writes them beside the others
+        kwargs = {name: given for name, given in value.items() if name not in _OF_CALLS}
+    return {**arguments, **kwargs}
 
 
 def _without_answer(names: list[str] | None) -> list[str] | None:
@@ -102,4 +163,4 @@ def _answer(call: Call) -> Any:
     )
 
 
-DIALECT = Dialect(name="smolagents", refine=refine)
+DIALECT = Dialect(name=_FRAMEWORK, refine=refine, resolve=resolve)

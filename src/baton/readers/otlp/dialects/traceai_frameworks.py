@@ -29,6 +29,7 @@ _NAMES = {
     "gen_ai.tool.call.id": "tool.id",
     "gen_ai.tool.description": "tool.description",
     "gen_ai.tool.name": "tool.name",
+    "gen_ai.tool.parameters": "tool.parameters",
     "gen_ai.usage.input_tokens": "llm.token_count.prompt",
     "gen_ai.usage.input_tokens.cache_read": "llm.token_count.prompt_details.cache_read",
     "gen_ai.usage.input_tokens.cache_write": "llm.token_count.prompt_details.cache_write",

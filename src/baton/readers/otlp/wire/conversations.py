@@ -11,7 +11,16 @@ import msgspec
 
 from baton.readers.otlp.span import Conversation, Event, Span
 
-from .trace_store import MANY, NEVER, NONE, TraceStore, code, conversation_of, session_of
+from .trace_store import (
+    MANY,
+    NEVER,
+    NONE,
+    TraceStore,
+    answer_of,
+    code,
+    conversation_of,
+    session_of,
+)
 
 K = TypeVar("K", bound=Hashable)
 
@@ -264,6 +273,19 @@ def _pairs(store: TraceStore, places: _Places) -> Iterator[_Pair]:
         )
         if pair[0] != pair[1] and store.counts[pair[0]] and store.counts[pair[1]]:
             yield pair
+    yield from _continued(store)
+
+
+def _continued(store: TraceStore) -> Iterator[_Pair]:
+    """Yield each trace that continues from an answer, with the trace that has this answer."""
+    if not store.after:
+        return
+    for number in range(len(store.ids)):
+        for batch in store.batches(number) if store.counts[number] else ():
+            for span in batch.spans:
+                for later in store.after.get(answer_of(span.attributes) or "", ()):
+                    if later != number and store.counts[later]:
+                        yield later, number
 
 
 def _add_logs(store: TraceStore, found: dict[str, list[int]]) -> None:

@@ -159,7 +159,22 @@ def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | No
 
 def conversation_of(attributes: dict[str, Any]) -> str | None:
     """Return the conversation id. Sub-agents may have their own."""
-    return _first(attributes, CONVERSATION_KEYS)
+    id_ = _first(attributes, CONVERSATION_KEYS)
+    return None if id_ is not None and id_.startswith(ANSWER) else id_
+
+
+ANSWER_KEYS = tuple(key for dialect in DIALECTS for key in dialect.answers)
+ANSWER = "resp_"
+"""How the id of an answer of OpenAI's Responses API begins.
+
+Agents that leave their history with the service name the answer that they continue from, where
+others name their conversation. Every request of such a conversation has another id.
+"""
+
+
+def answer_of(attributes: dict[str, Any]) -> str | None:
+    """Return the id of the answer that a request got."""
+    return _first(attributes, ANSWER_KEYS)
 
 
 def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -183,7 +198,8 @@ class TraceStore:
 
     Added data stays in memory until ``flush`` writes it to a temporary file. For each trace, the
     store knows whether it names no session (``NONE``), one, or several (``MANY``), and the same for
-    conversation ids. Log records without a trace wait under the label that they name.
+    conversation ids. ``after`` holds the traces that continue from an answer, by its id. Log
+    records without a trace wait under the label that they name.
     """
 
     def __init__(self) -> None:
@@ -193,6 +209,7 @@ class TraceStore:
         self.sessions: list[_Label] = []
         self.conversations: list[_Label] = []
         self.linked = [array("Q") for _ in range(4)]
+        self.after: dict[str, set[int]] = {}
         self.by_label: dict[str, int] = {}
         self.homeless = 0
         self.backwards = 0
@@ -222,8 +239,10 @@ class TraceStore:
             session = session_of(attributes, resource)
             if session is not None and session != self.sessions[number]:
                 self.sessions[number] = self._both(self.sessions[number], session)
-        conversation = conversation_of(attributes)
-        if conversation is not None and conversation != self.conversations[number]:
+        conversation = _first(attributes, CONVERSATION_KEYS)
+        if conversation is not None and conversation.startswith(ANSWER):
+            self.after.setdefault(conversation, set()).add(number)
+        elif conversation is not None and conversation != self.conversations[number]:
             self.conversations[number] = self._both(self.conversations[number], conversation)
         for link in span.links:
             ends = (number, self._number(link.trace_id), code(span.span_id), code(link.span_id))
