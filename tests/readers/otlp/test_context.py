@@ -9,7 +9,7 @@ import pytest
 import baton
 from baton.model import AgentRun, Trace, known
 
-from .spans import agent, call, model, read, tool
+from .spans import agent, call, model, read, tool, using
 
 OTEL = Path(__file__).parents[2] / "data" / "otel"
 
@@ -105,6 +105,14 @@ def test_the_context_that_a_service_keeps_is_unknown() -> None:
 def test_an_id_that_a_program_gives_its_conversation_does_not_hide_the_context() -> None:
     kept = f"conv_{'0123456789abcdef' * 3}"
     for id_, told in (("conv_17", True), (kept, False)):
-        asked = model("Hi.", hears="Hello?", **{"gen_ai.conversation.id": id_})
+        asked = using(model("Hi.", hears="Hello?"), **{"gen_ai.conversation.id": id_})
         run = read(agent("boss", asked)).runs[0]
         assert ("context" not in run.unknown) is told
+
+
+def test_messages_of_a_later_request_are_no_context() -> None:
+    """OpenInference writes all requests of an agent of Google ADK into one span."""
+    (trace,) = baton.load_traces(OTEL / "openinference-added" / "google_adk_nested.json")
+    first = trace.turns[0].runs[0]
+    assert first.context is None
+    assert not known(trace, first, "context")

@@ -65,9 +65,9 @@ class Contexts:
     def _first_request(self, draft: RunSpans) -> list[Message] | None:
         """Return the messages of the first request, without instructions and the input."""
         model = next(iter(draft.models), None)
-        if model is None or model.heard is None or model.goes_on:
+        if model is None or model.heard is None or model.context_lost:
             return None
-        if any(agent.goes_on for agent in draft.agents):
+        if any(agent.context_lost for agent in draft.agents):
             return None
         messages = model.heard_messages()
         if not messages or any(message.hidden for message in messages):
@@ -82,9 +82,9 @@ class Contexts:
     def _ref(self, text: str, draft: RunSpans, asked: float) -> Ref:
         """Return a reference to the source of a text in this trace, or one that holds the text.
 
-        What a run does itself comes after its first request, as does what ends only later. Such a
-        step may repeat the history of a conversation that the recording does not hold: "Check
-        Hel." was asked yesterday, and is asked again.
+        What comes later than the first request of a run is no source. It may repeat the history
+        of a conversation that the recording does not hold: "Check Hel." was asked yesterday, and
+        is asked again.
         """
         source = self._ids.get(text.strip())
         if source is None or source.run == draft.run.id or source.at > asked:
@@ -98,17 +98,19 @@ class Contexts:
             self._read += 1
 
     def _note(self, turn: Turn) -> None:
-        self._keep(turn.input, _Source(turn.id, None, turn.started or 0.0))
+        self._keep(turn.input, _Source(turn.id, turn.started or 0.0))
         for run in turn.runs:
+            # The span of a request can stay open while another agent works, so only the start of
+            # the run shows that what it said can have come before.
+            began = run.started or 0.0
             for step in run.steps:
                 if type(step) is Said:
-                    self._keep(step.content, _Source(step.id, run.id, step.at or 0.0))
+                    self._keep(step.content, _Source(step.id, began, run.id))
                 elif type(step) is ToolCall:
-                    written = _Source(step.id, run.id, step.at or 0.0)
-                    self._ids.setdefault(_call(step.name, step.arguments), written)
-                    answered = step.ended or step.at or 0.0
-                    self._keep(step.result, _Source(step.id, run.id, answered))
-            self._keep(run.output, _Source(run.id, run.id, run.ended or 0.0))
+                    made = _Source(step.id, step.at or began)
+                    self._ids.setdefault(_call(step.name, step.arguments), made)
+                    self._keep(step.result, made)
+            self._keep(run.output, _Source(run.id, began, run.id))
 
     def _keep(self, content: Content | None, source: _Source) -> None:
         if content is not None and (text := content.plain().strip()):
@@ -116,11 +118,15 @@ class Contexts:
 
 
 class _Source(NamedTuple):
-    """A step, run or turn with a text, and when the text existed: 0 if that is not recorded."""
+    """A step, run or turn with a text, and from when it can have been known (0: at any time).
+
+    ``run`` is the run that said it: a run says nothing before its first request. It can have called
+    a tool, if a person allowed a call of an earlier run.
+    """
 
     id: str
-    run: str | None
     at: float
+    run: str | None = None
 
 
 def _texts(draft: RunSpans, message: Message) -> list[str]:

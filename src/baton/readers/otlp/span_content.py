@@ -54,11 +54,12 @@ class _Conversing(_Reading, kw_only=True, eq=False):
     """A span with messages: its input (``heard``) and its answer (``spoken``).
 
     Both stay raw until they are needed: the value from the span, or a function that reads it.
-    ``goes_on``: a service that keeps the conversation puts earlier messages before the input.
+    ``context_lost``: the messages are not those that were given at first: a service keeps the
+    earlier ones, or those of a later request have replaced them.
     """
 
     name: str | None = None
-    goes_on: bool = False
+    context_lost: bool = False
     heard: Any = None
     spoken: Any = None
     _heard: list[Message] | None = None

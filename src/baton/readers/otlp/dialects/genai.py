@@ -148,7 +148,7 @@ def read_agent(span: Span) -> AgentSpan:
     if attributes.get("gen_ai.caller.type", "agent") == "agent":
         says.called_by = text(attributes.get("gen_ai.caller.name"))
     says.heard, says.spoken = carried.messages(span)
-    says.goes_on = carried.goes_on(attributes)
+    says.context_lost = carried.goes_on(attributes)
     if says.card is not None and isinstance(says.card.tools, list):
         says.offered = says.card.tools
         says.reaches = targets_of(carried.defined_tools(attributes))
@@ -168,7 +168,7 @@ def read_model(span: Span) -> ModelSpan:
         spoken=spoken,
         instructions=carried.instructions(span),
         offered=tool_names(tools),
-        goes_on=carried.goes_on(attributes),
+        context_lost=carried.goes_on(attributes),
     )
     if says.offered:
         says.reaches = targets_of(tools)

@@ -57,6 +57,7 @@ def _last_of_several(says: ModelSpan, span: Span) -> Reading:
     answer = structs.replace(spoken[0], calls=[])
     says.spoken = lambda: [structs.replace(spoken[0], content=None), answer]
     says._spoken = None
+    says.context_lost = True
     if says.usage is not None:
         says.usage.complete = False
     return says
@@ -94,6 +95,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if lost:
             says.spoken = functools.partial(_with_lost, lost[::-1], spoken)
             says._spoken = None
+            says.context_lost = True
             if says.usage is not None:
                 says.usage.complete = False
     return []
