@@ -102,6 +102,13 @@ def test_the_context_that_a_service_keeps_is_unknown() -> None:
     assert not known(trace, again.runs[0], "context")
 
 
+def test_the_context_before_an_answer_that_a_request_continues_is_unknown() -> None:
+    traces = baton.load_traces(OTEL / "openai-agents-traceai" / "kept_by_service.json")
+    first, again = [trace.turns[0].runs for trace in traces]
+    assert [run.context for run in first] == [[], []]
+    assert [run.context for run in again] == [None]
+
+
 def test_an_id_that_a_program_gives_its_conversation_does_not_hide_the_context() -> None:
     kept = f"conv_{'0123456789abcdef' * 3}"
     for id_, told in (("conv_17", True), (kept, False)):

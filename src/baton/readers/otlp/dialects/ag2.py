@@ -14,6 +14,7 @@ from math import inf
 from typing import Any
 
 from baton.readers.otlp.attribute_values import content, parsed, text
+from baton.readers.otlp.messages import Message
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -34,9 +35,19 @@ _OPENINFERENCE = "openinference.instrumentation.ag2"
 _INITIATE = re.compile(r"\.(?:a_)?initiate_chats?$")
 # OpenInference's reason of a model to stop, today's and OpenAI's older one.
 _CALLING = ("tool_calls", "function_call")
+# `ag2.exceptions.ToolNotFoundError: Tool `task_nobody` not found`.
+_UNFOUND = "ag2.exceptions.ToolNotFoundError: "
 # Tools that AG2 makes for the hand-offs of an agent end with their number:
 # `transfer_to_dentist_1`. An agent called `dentist_1` has the tool `transfer_to_dentist_1_1`.
 _NUMBER = re.compile(r"(?<=.)_\d+$")
+
+
+def _unfound(message: Message) -> Message:
+    """Let the calls of tools fail that the agent does not have: they have no span."""
+    for answer in message.answers:
+        said = answer.result.text if answer.result is not None else None
+        answer.failed = answer.failed or (said or "").startswith(_UNFOUND)
+    return message
 
 
 def refine(says: Reading, span: Span) -> Reading:
@@ -49,6 +60,9 @@ def refine(says: Reading, span: Span) -> Reading:
         # told is in its next request.
         if "error.type" in attributes and not says.failed:
             says.failed, says.result = True, None
+    elif type(says) is ModelSpan and "ag2.span.type" in attributes:
+        asked = ModelSpan(heard=says.heard)
+        says.heard = lambda: [_unfound(message) for message in asked.heard_messages()]
     elif span.scope != _OPENINFERENCE:
         return says
     elif type(says) is AgentSpan and _INITIATE.search(span.name):

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from baton.readers.otlp.span import ERROR, error_text
-from baton.readers.otlp.span_content import Node, PlainSpan
+from baton.readers.otlp.span import ERROR, Span, error_text
+from baton.readers.otlp.span_content import AgentSpan, Node, PlainSpan, Reading
 
 from .base import Dialect, Framework
+
+# The names of agents, in OpenInference's spans and in OpenTelemetry's.
+_NAMES = frozenset({"agent.name", "gen_ai.agent.name", "graph.node.id", "graph.node.name"})
+
+
+def refine(says: Reading, span: Span) -> Reading:
+    """Drop the counts of a span around all agents: traceAI repeats those of the last answer."""
+    if type(says) is AgentSpan and says.name == span.name and _NAMES.isdisjoint(span.attributes):
+        says.totals = None
+    return says
 
 
 def broke_off(node: Node) -> str | None:
@@ -22,6 +32,7 @@ def broke_off(node: Node) -> str | None:
 
 DIALECT = Dialect(
     name="openai-agents",
+    refine=refine,
     scopes=("opentelemetry.instrumentation.openai_agents",),
     refusals=("Tool execution was not approved.",),
     framework=Framework(broke_off=broke_off),

@@ -45,6 +45,11 @@ _ANSWERED = "llm.output_messages."
 # Any raw response with tool calls contains one of these words. A text search is cheap, and most
 # answers have no call and need not be decoded a second time.
 _CALLING = ("tool_call", "tool_use", "function_call")
+_RESPONSE = ('{"id":"resp_', '{"id": "resp_')
+_CONTINUED = (
+    '"previous_response_id":"', '"previous_response_id": "',
+    '"conversation":{"id"', '"conversation": {"id"',
+)  # fmt: skip
 # Who made a span: `openinference.instrumentation.langchain`, or our own handler.
 _JAVASCRIPT = "@arizeai/openinference-instrumentation-"
 _SCOPES = ("openinference.instrumentation.", "baton.instrumentation.", _JAVASCRIPT)
@@ -93,6 +98,7 @@ def read(span: Span) -> Reading:
             offered=tool_names(tools) if tools else None,
             reaches=targets_of(tools) if tools else {},
             usage=_usage(attributes),
+            context_lost=_continues(attributes),
         )
         fail(says, span)
     elif kind == "TOOL":
@@ -133,6 +139,20 @@ def read(span: Span) -> Reading:
     if says.framework == "langgraph" or langchain.is_from(span):
         says = langchain.refine(says, span)
     return says
+
+
+def _continues(attributes: Mapping[str, Any]) -> bool:
+    """Return whether a request to OpenAI continues messages that OpenAI keeps.
+
+    It then has only the new messages. The answer, which the parameters repeat, names the one before
+    or the conversation.
+    """
+    return any(
+        isinstance(raw := attributes.get(name), str)
+        and raw.startswith(_RESPONSE)
+        and any(stated in raw for stated in _CONTINUED)
+        for name in ("llm.invocation_parameters", "output.value")
+    )
 
 
 def _tool(span: Span) -> Reading:
