@@ -345,6 +345,12 @@ def _end_as(run: AgentRun, dispatch: Dispatch) -> None:
     run.output, run.error, run.ended = dispatch.result, dispatch.error, dispatch.ended
 
 
+def _answered_after(step: Step, sent: HandedOff) -> bool:
+    """Return whether an answer arrived later than another agent was set to work."""
+    at, then = step.at, sent.at
+    return type(step) is GotBack and at is not None and then is not None and at > then
+
+
 class Timeline:
     """The steps of a run while it is read: hand-offs and answers are inserted at their places.
 
@@ -377,7 +383,10 @@ class Timeline:
         """Insert a hand-off right after its call, else by its time."""
         if call is None:
             place = self._place_of(step.at)
-            self._after[place].append(step)
+            after = self._after[place]
+            # One call can set several agents to work: the second starts before the first has ended.
+            later = (at for at, each in enumerate(after) if _answered_after(each, step))
+            after.insert(next(later, len(after)), step)
         else:
             place = self._places[id(call)]
             self._after[place].insert(0, step)

@@ -514,3 +514,31 @@ def test_a_call_without_a_span_is_answered_when_its_agent_ends(
     turn = read(agent("boss", asked, helper, model("All done.")))
     assert [each.status for each in tools(turn.runs[0])] == [status]
     assert only(turn).call == "c1"
+
+
+def test_answers_follow_all_calls_that_ran_together_although_their_request_stayed_open() -> None:
+    """Google ADK and Mastra end the span of a request after its tools."""
+
+    def ask(id_: str, task: str) -> Piece:
+        helper = agent("helper", model(f"Done {task}", hears=task))
+        return tool("helper", helper, id_=id_, args={"task": task}, result=f"Done {task}")
+
+    asked = model(
+        "I ask two.", calls=[call("helper", "c1", task="A"), call("helper", "c2", task="B")]
+    )
+    asked.inside = (together(ask("c1", "A"), ask("c2", "B")),)
+    run = read(agent("boss", asked, model("All done."))).runs[0]
+    kinds = [type(step).__name__ for step in run.steps]
+    assert kinds == [
+        "Said", "ToolCall", "HandedOff", "ToolCall", "HandedOff", "GotBack", "GotBack", "Said",
+    ]  # fmt: skip
+    assert run.steps[0].at == run.steps[1].at
+
+
+def test_answers_follow_all_agents_that_one_call_set_to_work_together() -> None:
+    members = [agent(name, model("Yes.", hears="Ready?")) for name in ("tax", "law")]
+    asked = model(calls=[call("delegate_task_to_members", "c1", task="Ready?")])
+    ran = tool("delegate_task_to_members", together(*members), id_="c1", args={"task": "Ready?"})
+    run = read(agent("boss", asked, ran, model("Both are."))).runs[0]
+    kinds = [type(step).__name__ for step in run.steps]
+    assert kinds == ["ToolCall", "HandedOff", "HandedOff", "GotBack", "GotBack", "Said"]

@@ -437,7 +437,23 @@ class _Writer:
             if not wanted and action.node is not None and action.tool is not None:
                 wanted = action.tool.call or action.node.span.span_id
             step.id = self._new_id("call", wanted)
+        self._speak_before_calls()
         return self._without_answers()
+
+    def _speak_before_calls(self) -> None:
+        """Let no text come later than the calls that follow it.
+
+        The span of a request can stay open while its tools run, as in Google ADK and Mastra.
+        """
+        called: float | None = None
+        for step in reversed(self.steps):
+            if type(step) is ToolCall:
+                if step.at is not None and (called is None or step.at < called):
+                    called = step.at
+            elif type(step) is Said:
+                if step.at is not None and called is not None and called < step.at:
+                    step.at = called
+                called = None
 
     def _rejected(self, action: Action, step: ToolCall) -> None:
         """Mark a call as refused that a person had to approve, and that was answered without a run.
