@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import baton
-from baton.model import integrity_problems
+from baton.model import integrity_problems, known
 from baton.testing import build, verdict
 
 PROGRAM = """
@@ -224,3 +224,55 @@ def test_what_an_earlier_agent_answered_is_referred_to() -> None:
     first, second = recorded.turn.runs
     given = [(ref.id, ref.text) for ref in second.context or ()]
     assert given == [(recorded.turn.id, None), (first.id, None), (None, "Be kind.")]
+
+
+SPENDS = """
+import baton
+
+def desk(message):
+    with baton.record_agent("desk", message) as desk:
+        desk.asked_model("big", input_tokens=1000, output_tokens=100)
+        with baton.record_dispatch("lab", "Inspect bus 7.") as sent:
+            with baton.record_agent("lab", "Inspect bus 7.") as lab:
+                lab.asked_model("small", input_tokens=1000, output_tokens=0, cache_read_tokens=500)
+                lab.asked_model("small", input_tokens=1000, output_tokens=100)
+                lab.output = "The brakes are worn."
+        desk.output = f"The lab says: {lab.output}"
+    return desk.output
+"""
+PRICES = {"big": {"input": 10, "output": 100}, "small": {"input": 1, "output": 10, "cache_read": 0}}
+
+
+def test_a_dispatch_has_the_cost_of_the_model_requests_that_its_agent_states(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "spends.py").write_text(SPENDS)
+    limit = {"type": "dispatch_limits", "config": {"max_cost_usd": 0.003}}
+    (result,) = baton.evaluate(
+        [build.case("Bus 7?")], f"{tmp_path}/spends.py:desk", [limit, "cost"], prices=PRICES
+    ).results
+    trace = result.trace
+    assert trace is not None, result.error
+    assert integrity_problems(trace) == []
+    desk, lab = trace.turns[0].runs
+    assert lab.usage is not None
+    assert (lab.model, lab.usage.requests, lab.usage.input_tokens) == ("small", 2, 2000)
+    assert lab.usage.cost_usd == pytest.approx(0.003)
+    assert known(trace, desk, "usage")
+    assert [score.status for score in result.scores] == ["passed", "passed"], result.scores
+    assert trace.usage is not None
+    assert trace.usage.cost_usd == pytest.approx(0.023)
+
+
+def test_a_price_needs_one_model_and_figures_are_not_negative() -> None:
+    with baton.record_turn("hi") as recorded, baton.record_agent("desk", "hi") as desk:
+        desk.asked_model("one", input_tokens=5, output_tokens=1)
+        desk.asked_model("two", input_tokens=5)
+        with pytest.raises(ValueError, match="input_tokens: -1 is below zero"):
+            desk.asked_model("one", input_tokens=-1)
+    trace = recorded.trace
+    (run,) = trace.turns[0].runs
+    assert not known(trace, run, "model")
+    assert run.usage is not None
+    assert (run.usage.requests, run.usage.complete) == (2, False)
+    assert trace.usage is not None

@@ -23,6 +23,7 @@ from baton.model import (
     suggestion,
     usage_problems,
 )
+from baton.model.views import sum_usage
 from baton.readers.builder import TraceBuilder
 from baton.readers.strands.reader import list_turn, state_of
 from baton.readers.strands.session import SessionTurns
@@ -258,7 +259,8 @@ def with_recorded(stated: Stated, recorded: Turn) -> Stated:
     if "output" in turn.unknown and recorded.output is not None:
         turn.output = recorded.output
         turn.unknown.remove("output")
-    return stated
+    usage = stated.usage or sum_usage([run.usage for run in recorded.runs])
+    return stated._replace(usage=usage)
 
 
 def turn_of(said: StatedTurn, id_: str) -> Stated:

@@ -60,15 +60,18 @@ from baton.model import (
     ToolCall,
     Trace,
     Turn,
+    Usage,
+    usage_problems,
 )
 from baton.model.trace import SCHEMA_VERSION
+from baton.model.views import sum_usage
 from baton.model.watching import DECISIONS, WATCHER, Watcher
 from baton.stand_ins.play import Play, Request, current
 
 from .user_functions import NOT_JSON, as_json, named
 
 _NOT_TOLD = ("usage", "tools_offered", "model", "inside")
-"""Fields of a run that cannot be recorded here."""
+"""Fields of a run that cannot be recorded here, or only by :meth:`RecordedAgent.asked_model`."""
 _TOOLS = ("tools_allowed", "tools_source")
 
 
@@ -106,6 +109,54 @@ class RecordedAgent:
             )
         )
 
+    def asked_model(
+        self,
+        model: str,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cache_read_tokens: int | None = None,
+        cache_write_tokens: int | None = None,
+        cost_usd: float | None = None,
+    ) -> None:
+        """Record one request to a model, and what it used.
+
+        The cost follows from the tokens and the model's price, unless it is given.
+
+        Args:
+            model: its name, as in ``prices:``.
+            input_tokens: without cached ones.
+            output_tokens: with those of thinking.
+            cache_read_tokens: read from a cache.
+            cache_write_tokens: written to a cache.
+            cost_usd: what the provider of the model charges, in US dollars.
+
+        Raises:
+            ValueError: a figure is below zero or not finite.
+        """
+        used = Usage(
+            input_tokens=input_tokens,
+            output_tokens=output_tokens,
+            cache_read_tokens=cache_read_tokens,
+            cache_write_tokens=cache_write_tokens,
+            requests=1,
+            cost_usd=cost_usd,
+            cost_from=None if cost_usd is None else "source",
+            complete=cost_usd is not None or None not in (input_tokens, output_tokens),
+        )
+        for problem in usage_problems(used):
+            raise ValueError(problem)
+        run = self._run
+        if run.usage is None:
+            run.usage, run.model = used, model
+            run.unknown = [name for name in run.unknown if name not in ("usage", "model")]
+        else:
+            run.usage = sum_usage([run.usage, used])
+            if run.model != model and run.model is not None:
+                # The tokens of two models have no common price.
+                run.model = None
+                run.unknown.append("model")
+
 
 class RecordedDispatch:
     """Work that was passed on. ``result`` is the result for the agent that passed it on.
@@ -129,12 +180,14 @@ class RecordedTurn:
     @property
     def trace(self) -> Trace:
         """The turn as a separate record, for :func:`baton.score`."""
+        usage = sum_usage([run.usage for run in self.turn.runs])
         return Trace(
             schema_version=SCHEMA_VERSION,
             id=self.turn.id,
             source=Source(format="python"),
             turns=[self.turn],
-            unknown=["run.context", "state", "turn.state", "usage"],
+            usage=usage,
+            unknown=["run.context", "state", "turn.state", *([] if usage else ["usage"])],
             attributes={"guard": list(self._decisions)} if self._decisions else {},
         )
 
