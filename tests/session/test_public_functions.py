@@ -92,6 +92,7 @@ def test_a_stored_evaluation_is_reported_on() -> None:
 
 def test_cases_are_drafted_converted_and_checked() -> None:
     Path("drafted.yaml").write_text(library.draft("refund.sse"))
+    assert library.draft(library.load_traces("refund.sse")) == Path("drafted.yaml").read_text()
     converted = library.convert("drafted.yaml", "adk", "adk.json")
     assert converted.cases == converted.converted.written == 1
     Path("broken.yaml").write_text("cases: [{id: a, inputt: hi}]\n")

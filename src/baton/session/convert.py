@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from baton.datasets import load_dataset
 from baton.datasets.baton_cases import own_yaml
@@ -28,6 +28,9 @@ from baton.runner.plan import PROVEN_SPECS, make_plan
 from .file_kinds import IS_A_DATASET, given_as, not_a_dataset, unreadable
 from .prepare import Note, PathLike, each_once, log_note
 from .recordings import local_sources
+
+if TYPE_CHECKING:
+    from .score import TracesLike
 
 
 class ConvertedFile(NamedTuple):
@@ -100,7 +103,7 @@ def convert(
 
 
 def draft(
-    traces: PathLike | Sequence[PathLike],
+    traces: TracesLike,
     *,
     agents: PathLike | None = None,
     redact: RedactLike = True,
@@ -109,7 +112,7 @@ def draft(
     """Return a dataset (YAML) that expects what recorded traces did; each becomes a case.
 
     Args:
-        traces: files and folders with recorded traces, and servers (``server://HOST``).
+        traces: traces, files and folders with recorded ones, and servers (``server://HOST``).
         agents: agent definitions.
         redact: what is replaced by tags, as for :func:`baton.score`.
         note: called with what the recordings lack; by default the logger `baton` warns.
@@ -137,7 +140,7 @@ def draft(
 
 
 def draft_dispatches(
-    traces: PathLike | Sequence[PathLike],
+    traces: TracesLike,
     dispatches: Sequence[str],
     *,
     form: Form = "decision",
@@ -251,14 +254,19 @@ def _failure_modes(trace: Trace, made: Dispatch) -> list[str]:
 
 
 def _recorded(
-    traces: PathLike | Sequence[PathLike],
+    traces: TracesLike,
     agents: PathLike | None,
     redact: RedactLike,
     note: Note,
 ) -> list[Trace]:
-    paths = [traces] if isinstance(traces, str | os.PathLike) else list(traces)
-    if not paths:
+    some = [traces] if isinstance(traces, str | os.PathLike | Trace) else list(traces)
+    if not some:
         raise InputError("name the traces to draft cases from")
+    paths = [each for each in some if not isinstance(each, Trace)]
+    hidden = redaction_of(redact)
+    given = [hidden.trace(each) for each in some if isinstance(each, Trace)]
+    if not paths:
+        return given
     files = [Path(path) for path in local_sources(each_once(paths, note), note)]
     try:
         recorded = load_traces(files, agents=agents, redact=redact)
@@ -267,4 +275,4 @@ def _recorded(
         raise InputError(problems) from None
     if not recorded:
         raise InputError(f"no trace in {', '.join(map(str, files))}")
-    return recorded
+    return given + recorded
