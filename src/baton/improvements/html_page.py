@@ -17,6 +17,7 @@ from pathlib import Path
 
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.gate.compare_evaluations import p_text
+from baton.model.score import digits, rounded
 from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
 from baton.stats.comparison import AxisChange
@@ -198,15 +199,17 @@ def _calibration(made: Calibrated) -> Iterator[str]:
 def _axis(one: AxisChange, *, is_aimed: bool) -> str:
     made = one.difference
     apart = made.difference
+    places = digits(made.before, made.after)
     interval = ""
     if apart.low is not None and apart.high is not None:
-        interval = f' <span class="dim">[{apart.low:+.2f}, {apart.high:+.2f}]</span>'
+        interval = f' <span class="dim">[{apart.low:+.{places}f}, {apart.high:+.{places}f}]</span>'
     p = "–" if one.p is None else escape(p_text(one.p))
     aimed = " (aim)" if is_aimed else ""
     return (
         f'<tr{" class=aimed" if is_aimed else ""}><td dir="auto">{_line(str(one.axis))}{aimed}</td>'
-        f'<td class="figure">{made.before:.2f}</td><td class="figure">{made.after:.2f}</td>'
-        f'<td class="figure">{apart.value:+.2f}{interval}</td><td class="figure">{p}</td>'
+        f'<td class="figure">{made.before:.{places}f}</td>'
+        f'<td class="figure">{made.after:.{places}f}</td>'
+        f'<td class="figure">{apart.value:+.{places}f}{interval}</td><td class="figure">{p}</td>'
         f'<td class="{one.change}">{one.change}</td></tr>'
     )
 
@@ -265,7 +268,7 @@ def _candidate(study: Study, one: Candidate, *, is_on_way: bool) -> Iterator[str
         yield (
             f'<svg class="meter" viewBox="0 0 90 8" preserveAspectRatio="none" aria-hidden="true">'
             f'<rect width="{wide:.0f}" height="8" fill="currentColor"></rect></svg>'
-            f'<span class="figure">{score:.2f}</span>'
+            f'<span class="figure">{rounded(score)}</span>'
         )
     said = "refused" if one.refused is not None else "ended early" if one.ended_early else ""
     by = "the text as it was" if one.number == 0 else one.by
@@ -276,9 +279,9 @@ def _candidate(study: Study, one: Candidate, *, is_on_way: bool) -> Iterator[str
     if one.refused is not None:
         yield f'<p class="callout error" dir="auto">{_line(one.refused)}</p>'
     facts = [f"{one.words} words", f"played {one.plays} cases"]
-    facts += [f"{name} {value:.2f} where it was chosen" for name, value in one.select.items()]
+    facts += [f"{name} {rounded(value)} where it was chosen" for name, value in one.select.items()]
     if one.train is not None:
-        facts.append(f"{one.train:.2f} where it was learnt")
+        facts.append(f"{rounded(one.train)} where it was learnt")
     if one.cost_usd is not None:
         facts.append(f"cost {_usd(one.cost_usd)}")
     if len(one.parents) > 1:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import counted
 from baton.model.option_names import option
+from baton.model.score import rounded
 from baton.stats.comparison import (
     CASES_PASSED,
     Axis,
@@ -248,7 +249,7 @@ def _not_better(change: AxisChange | None, groups: int, needed: int | None) -> s
         return f"{change.axis} is worse: it {_moved(change)}"
     more = f"; about {needed} would tell" if needed is not None else ""
     if not change.difference.difference.value:
-        return f"{change.axis} stays at {change.difference.after:.2f}"
+        return f"{change.axis} stays at {rounded(change.difference.after)}"
     return (
         f"{change.axis} {_moved(change)} over {counted(groups, 'held-out group')} of cases, which "
         f"may be chance{more}"
@@ -295,7 +296,8 @@ def _agrees(difference: Difference, sign: int) -> bool:
 def _moved(change: AxisChange) -> str:
     one = change.difference
     verb = "rises" if one.after > one.before else "falls"
-    return f"{verb} from {one.before:.2f} to {one.after:.2f}"
+    before, after = rounded(one.before, one.after), rounded(one.after, one.before)
+    return f"{verb} from {before} to {after}"
 
 
 def _listed(names: Sequence[str]) -> str:

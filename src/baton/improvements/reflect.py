@@ -18,6 +18,7 @@ import msgspec
 from baton.formats.document import Document, read_bytes
 from baton.judges.fenced_prompts import clip, fenced
 from baton.model import Case, CaseResult, HandedOff, JudgeRequest, Score, ToolCall, Trace
+from baton.model.score import rounded
 from baton.model.step_lines import Shown, places_of, shown_steps
 
 Shows = Literal["text", "new", "moments", "history", "notes"]
@@ -149,7 +150,7 @@ def _blocks(shows: Sequence[Shows], material: Material) -> Iterator[tuple[str, s
         ranked = sorted(material.history, key=lambda tried: (tried[1], -len(tried[0])))
         kept = ranked if len(ranked) <= HISTORY else [*ranked[: HISTORY - 12], *ranked[-12:]]
         for number, (text, score) in enumerate(kept, 1):
-            yield f"Text {number}, score {score:.2f}", text
+            yield f"Text {number}, score {rounded(score)}", text
 
 
 def described(case: Case, result: CaseResult, component: str) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from baton.gate.compare_evaluations import axis_line
 from baton.model import counted
+from baton.model.score import rounded
 from baton.reports.text import Text, console_for, one_line
 from baton.stats.calibration import Quality
 from baton.stats.intervals import Estimate
@@ -188,7 +189,7 @@ def _candidates(study: Study, limit: int) -> Table:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    return "–" if value is None else rounded(value)
 
 
 def _lineage(study: Study) -> list[int]:

@@ -19,6 +19,7 @@ from baton.components import are_examples, chosen, faults_of_change
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.model.option_names import option
+from baton.model.score import rounded
 from baton.replays.new_text import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
@@ -418,11 +419,12 @@ class _Search:
             return None
         one, _ = max(better, key=lambda each: (each[1], -each[0].number))
         worse = [
-            f"{name} from {base[name]:.2f} to {value:.2f}"
+            f"{name} from {rounded(base[name], value)} to {rounded(value, base[name])}"
             for name, value in one.select.items()
             if name in base and (value - base[name]) * self._sign(name) < -1e-9
         ]
-        moved = f"{aimed} from {base[aimed]:.2f} to {one.select[aimed]:.2f}"
+        before, after = base[aimed], one.select[aimed]
+        moved = f"{aimed} from {rounded(before, after)} to {rounded(after, before)}"
         return f"candidate {one.number} moves {moved}, and {', '.join(worse[:3])}, which is worse"
 
     def _winner(self) -> int | None:

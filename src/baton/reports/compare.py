@@ -170,7 +170,7 @@ def _verdicts(compared: ComparedCase) -> Iterator[tuple[str, str]]:
 def _verdict(score: Score | None) -> str:
     if score is None:
         return "not asked"
-    return score.status if score.value is None else f"{score.status} {score.value:.2f}"
+    return score.status if score.value is None else f"{score.status} {rounded(score.value)}"
 
 
 def _step_lines(compared: ComparedCase) -> Iterator[tuple[str, str]]:
