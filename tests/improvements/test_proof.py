@@ -59,7 +59,7 @@ def test_a_gain_that_may_be_chance_is_none_and_says_how_many_cases_would_tell() 
 
 def test_figures_that_differ_are_written_so_that_they_differ() -> None:
     decided = prove(side([0] + [1] * 299), side([1] * 300))
-    assert "rises from 0.997 to 1.00 over" in decided.reason
+    assert "rises from 0.997 to 1.000 over" in decided.reason
 
 
 def test_no_difference_is_no_gain() -> None:
