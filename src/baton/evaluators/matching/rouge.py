@@ -119,8 +119,11 @@ def _stems(counts: dict[str, int], beginnings: Set[str]) -> Counter[str]:
 
 
 # Every rule of the stemmer removes one of these endings (`relational` ends in `al`, `hopefulness`
-# in `s`). A word with none of them ("refund", "book") is its own stem, and needs no stemmer.
-_HAS_ENDING = re.compile(r"(?:[eiys]|al|ant|ator|ed|ent|er|ful|ic|ing|ion|ism|ll|ou)\Z").search
+# in `s`, `fluenci` in `ci`). A word with none of them ("refund", "book", "taxi") is its own stem,
+# and needs no stemmer.
+_HAS_ENDING = re.compile(
+    r"(?:[eys]|[cglt]i|al|ant|ator|ed|ent|er|ful|ic|ing|ion|ism|ll|ou)\Z"
+).search
 
 
 @lru_cache(maxsize=1 << 16)

@@ -76,12 +76,14 @@ def _limit(records: Iterable[Mapping[str, Any]]) -> int | None:
                     most, texts = len(value), {value}
                 else:
                     texts.add(value)
+    usual = most in _USUAL
+    if not usual and len(texts) < 2:
+        return None  # the usual case: there is one longest text, of any length
     # Of two nodes whose metadata has 100 characters each, nothing was cut.
     texts = {text for text in texts if not _is_whole(text)}
     if not texts:
         return None
     torn = sum(map(_is_torn, texts))
-    usual = most in _USUAL
     if (torn and (usual or len(texts) > 1)) or (usual and len(texts) > 1):
         return most
     # An only text, and no JSON: it must also end in the middle of a sentence.
