@@ -896,7 +896,7 @@ def _play(
     try:
         if workers is None:
             return run_until_terminated(evaluate_to_folder(*work))
-        from baton.runner.backends.distribute import evaluate_on
+        from baton.runner.backends.play import evaluate_on
 
         backend, recipe = workers
         return evaluate_on(backend, recipe, *work, variant=job.place)

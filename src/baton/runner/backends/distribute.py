@@ -1,4 +1,7 @@
-"""Evaluations on a backend; their folders equal those of a local run."""
+"""Jobs for a backend, and recorded traces that it scores.
+
+The folders of its evaluations equal those of a local run. Nothing here needs asyncio.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,14 @@ from typing import Generic, NamedTuple, TypeVar
 import msgspec
 
 from baton.formats.evaluation_header import Header
-from baton.model import (
-    SCHEMA_VERSION,
-    CaseResult,
-    Dataset,
-    InputError,
-    Provider,
-    RunOptions,
-    Source,
-    Trace,
-)
-from baton.model.option_names import option
+from baton.model import SCHEMA_VERSION, Dataset, InputError, Source, Trace
 from baton.readers.shards import Shard
 from baton.runner.collect_results import FolderResults
-from baton.runner.live import RunFolder, finished_slots, notices_of, slots
 from baton.runner.plan import Plan, check_overrides
-from baton.runner.player import check_sessions
-from baton.runner.recorded import Merge, error_result, none_chosen
+from baton.runner.recorded import Merge, none_chosen
 from baton.store import EvaluationWriter
 
-from .protocol import Backend, Job, Outcome, Play, Recipe
+from .protocol import Backend, Job, Outcome, Recipe
 
 RETRIES = 3
 """How often a job is retried after its worker was lost."""
@@ -115,63 +106,6 @@ def in_order(done: Iterable[Finished[J, R]]) -> Iterator[Finished[J, R]]:
 
 
 Say = Callable[[str], None]
-
-
-def evaluate_on(
-    backend: Backend,
-    recipe: Recipe,
-    plan: Plan,
-    provider: Provider,
-    dataset: Dataset,
-    options: RunOptions,
-    to: RunFolder,
-    variant: int = 0,
-) -> Path:
-    """Let workers play and score a dataset, write each result at once; return the folder.
-
-    ``provider`` is only checked for its abilities here, and not called. A case whose worker was
-    lost repeatedly is an error. If interrupted, the folder is consistent and says so.
-    """
-    check_overrides(plan, dataset)
-    check_sessions(provider, dataset)
-    if dataset.first_with("restart") is not None:
-        raise InputError("some cases restart the agents' server: play them without a backend")
-    if options.fail_fast or options.max_agent_cost is not None:
-        both = f"{option('fail_fast')} and {option('max_agent_cost')}"
-        raise InputError(f"{both} do not work with a backend")
-    planned = len(dataset) * options.repeat
-    done = finished_slots(to.kept)
-    jobs = (
-        Job(
-            recipe=recipe,
-            play=Play(
-                position=slot.position,
-                case=dataset.ids[slot.position],
-                repeat=slot.repeat,
-                variant=variant,
-            ),
-        )
-        for slot in slots(dataset, options)
-        if slot not in done
-    )
-    with backend:
-        writer = to.open(planned, options.repeat, notices_of(provider))
-        with FolderResults(plan, writer, planned=planned, kept=to.kept) as results:
-            for each in finished(backend, jobs, read_outcome):
-                for result in _played(each, dataset):
-                    results.add(result)
-                    to.on_result(result)
-    return writer.folder
-
-
-def _played(done: Finished[Job, Outcome], dataset: Dataset) -> list[CaseResult]:
-    play = done.job.play
-    if done.outcome is not None or play is None:
-        return done.outcome.results if done.outcome is not None else []
-    case = dataset.cases[play.position]
-    result = error_result(case.id, play.position, done.lost, None, case)
-    result.repeat = play.repeat
-    return [result]
 
 
 def score_on(

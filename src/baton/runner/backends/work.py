@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from baton.model import CaseResult, Dataset, InputError, Problem, Provider, RunOptions, Trace
+from baton.model import CaseResult, Dataset, InputError, Problem, Provider, Trace
 from baton.model.visible import exception_line
 from baton.readers import Catalog
 from baton.readers.shards import Shard, ShardReader
-from baton.runner.live import play_all
-from baton.runner.loop import GRACE, DaemonThreads, entered
 from baton.runner.plan import Plan
 from baton.runner.recorded import collect, error_result, score_one
 from baton.store import encoded
 
-from .protocol import Job, Outcome, Play, Recipe, ScoredTrace
+from .protocol import Job, Outcome, Recipe, ScoredTrace
+
+if TYPE_CHECKING:
+    from .play import CasePlayer
 
 _JOBS = msgspec.json.Decoder(Job)
 
@@ -60,8 +60,7 @@ class JobWorker:
         self._load = set_up
         self._recipe: Recipe | None = loaded.recipe if loaded is not None else None
         self._setup: Setup | None = loaded.setup if loaded is not None else None
-        self._runner: asyncio.Runner | None = None
-        self._hosts: dict[int, _Host] = {}
+        self._player: CasePlayer | None = None
 
     def do(self, text: bytes) -> bytes:
         """Do a job (JSON); return its outcome (JSON). What cannot be done is in there."""
@@ -77,7 +76,11 @@ class JobWorker:
                 setup = self._load(job.recipe)
                 self._recipe, self._setup = job.recipe, setup
             if job.play is not None:
-                outcome = self._play(setup, job.play, job.recipe.run)
+                if self._player is None:
+                    from .play import CasePlayer  # with asyncio: most workers score recordings
+
+                    self._player = CasePlayer()
+                outcome = self._player.play(setup, job.play, job.recipe.run)
             elif job.shard is not None:
                 outcome = _score(setup, job.shard)
             else:
@@ -101,74 +104,9 @@ class JobWorker:
 
     def close(self) -> None:
         """Release agents and judges."""
-        if self._runner is not None:
-            try:
-                for host in self._hosts.values():
-                    self._runner.run(host.leave())
-            finally:
-                self._runner.close()
-        self._runner, self._setup, self._recipe = None, None, None
-        self._hosts = {}
-
-    def _play(self, setup: Setup, play: Play, run: RunOptions) -> Outcome:
-        if setup.provider is None:
-            raise InputError("nothing is set up to play cases")
-        if setup.dataset is None or setup.dataset.ids[play.position : play.position + 1] != [
-            play.case
-        ]:
-            raise InputError(f"the dataset has no case `{play.case}` at {play.position} here")
-        if self._runner is None:
-            self._runner = asyncio.Runner()
-            self._runner.get_loop().set_default_executor(DaemonThreads())
-        if play.variant not in self._hosts:
-            host = _Host(setup.provider(play.variant), setup.plan(play.variant))
-            self._runner.run(host.enter())
-            self._hosts[play.variant] = host
-        host = self._hosts[play.variant]
-        options = msgspec.structs.replace(run, concurrency=1, repeat=1)
-        results = _Kept()
-        one = setup.dataset.subset([play.position])
-        self._runner.run(play_all(host.plan, host.provider, one, options, results))
-        for result in results.kept:
-            result.position, result.repeat = play.position, play.repeat
-        return Outcome(results=results.kept)
-
-
-class _Host:
-    """A task in which a provider and a judge are entered and exited: some require the same task."""
-
-    def __init__(self, provider: Provider, plan: Plan) -> None:
-        self.provider, self.plan = provider, plan
-        self._leaving = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    async def enter(self) -> None:
-        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._task = asyncio.ensure_future(self._stay(ready))
-        await asyncio.wait([self._task, ready], return_when=asyncio.FIRST_COMPLETED)
-        if self._task.done():
-            self._task.result()
-
-    async def leave(self) -> None:
-        self._leaving.set()
-        if self._task is not None:
-            await asyncio.wait([self._task], timeout=GRACE)
-
-    async def _stay(self, ready: asyncio.Future[None]) -> None:
-        async with entered(self.provider), entered(self.plan.context.judge):
-            ready.set_result(None)
-            await self._leaving.wait()
-
-
-class _Kept:
-    def __init__(self) -> None:
-        self.kept: list[CaseResult] = []
-
-    def add(self, result: CaseResult) -> None:
-        self.kept.append(result)
-
-    def note(self, notes: Sequence[str], *, stopped: bool = False) -> None:
-        """Add notes; those of one case are not kept."""
+        if self._player is not None:
+            self._player.close()
+        self._player, self._setup, self._recipe = None, None, None
 
 
 def _score(setup: Setup, shard: Shard) -> Outcome:
