@@ -67,6 +67,19 @@ def test_scoring_json_without_a_judge_loads_neither_asyncio_nor_yaml(tmp_path: P
     assert not found & {"asyncio", "yaml"}
 
 
+def test_scoring_recordings_with_several_processes_does_not_load_what_plays_cases(
+    tmp_path: Path,
+) -> None:
+    """Nothing is scored before it has loaded: asyncio and the players take 40 ms."""
+    arguments = ["score", f"{DESK}/refund.sse", "--jobs", "2", "--out", str(tmp_path)]
+    code = (
+        f"from baton.cli import main\nmain({arguments!r})\nimport sys\n"
+        "assert 'baton.runner.backends.local' in sys.modules\n"
+        "assert not [m for m in sys.modules if m.startswith('baton.providers')]"
+    )
+    assert "asyncio" not in loaded(code)
+
+
 def test_eval_loads_no_finding_that_compiles_patterns_before_one_is_asked_for() -> None:
     code = "import sys, baton.cli.eval\nassert 'baton.findings.facts' not in sys.modules"
     assert "baton" in loaded(code)
