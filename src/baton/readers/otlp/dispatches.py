@@ -359,7 +359,8 @@ class _Linker:
         to = child.agent if child is not None else action.target or "unknown"
         dispatch = self._dispatch("delegate", run, to, action.started, action)
         dispatch.basis = "stated" if action.target is not None else "structure"
-        if child is not None and child.run.inside and child.first.in_tool is not None:
+        # Traceloop has no spans of CrewAI's tools, so a crew can be directly below its caller.
+        if child is not None and child.run.inside and _is_called_workflow(child.first):
             dispatch.to_agent, dispatch.to_kind = child.run.inside[0], "workflow"
         elif (child is not None and not child.named) or (child is None and action.target is None):
             dispatch.unknown.append("to_agent")
@@ -477,8 +478,12 @@ class _Linker:
             owner = next(self._named(says.called_by if type(says) is AgentSpan else None), None)
         if owner is None:
             return False
+        workflow = run.first.in_workflow
+        if workflow is not None and before and run.first.in_agent is not None:
+            if all(other.first.in_workflow is workflow for other in before):
+                return False  # the caller started the workflow, which goes on by itself
         # The caller's model may have written a call of this agent that has no span.
-        written = (
+        written = [
             action
             for action in self._actions[id(owner)]
             if action.node is None
@@ -486,8 +491,10 @@ class _Linker:
             and not action.step.dispatch
             and not (action.failed and run.run.status == "completed")
             and _meant(action, run)
-        )
-        action = next(written, None)
+        ]
+        # Calls of one agent that run in parallel can start in any order.
+        asked = (action for action in written if len(written) > 1 and _was_given(action, run))
+        action = next(asked, written[0] if written else None)
         if action is None:
             self._delegate_without_call(owner, run)
         else:
@@ -1010,6 +1017,20 @@ def _asked_alike(action: Action, run: RunSpans) -> bool:
     alike = bool(prompt and prompt.text and prompt.text == given.text)
     # The input of an agent with typed parameters is all arguments, as JSON.
     return alike or (isinstance(action.arguments, dict) and _same_data(given, action.arguments))
+
+
+def _is_called_workflow(node: Node) -> bool:
+    """Return whether a call started the workflow around an agent, or a tool around it."""
+    return node.in_tool is not None or (node.in_workflow is not None and node.in_agent is not None)
+
+
+def _was_given(action: Action, run: RunSpans) -> bool:
+    """Return whether an agent was given the prompt of a call, perhaps among other texts.
+
+    CrewAI puts it into a template: "Current Task: Find the rate of NOK.\\n\\nThis is the ...".
+    """
+    prompt = prompt_of(action.arguments)[0] if action.arguments is not None else None
+    return prompt is not None and bool(prompt.text) and prompt.plain() in run.given()
 
 
 def _mentions(action: Action, run: RunSpans) -> bool:

@@ -138,12 +138,18 @@ class _Reader:
         self.case: str | None = None
         self.dropped: Counter[str] = Counter()
         self._frameworks: Counter[str] = Counter()
+        self._clients: Counter[str] = Counter()
         self._contexts = Contexts()
         self._spent_before = 0.0
 
     def framework(self) -> str | None:
-        """Return the framework that most spans belong to."""
-        return self._frameworks.most_common(1)[0][0] if self._frameworks else None
+        """Return the framework that most spans belong to.
+
+        Requests count only if there is nothing else: the instrumentation of a model's client has
+        its own name, and a program can make more requests than anything else.
+        """
+        counted = self._frameworks or self._clients
+        return counted.most_common(1)[0][0] if counted else None
 
     def turn(self, nodes: list[Node]) -> None:
         """Read one turn, unless no agent, model or tool was at work in it."""
@@ -207,7 +213,8 @@ class _Reader:
                 if lost is not None:
                     self.dropped[lost] += 1
             elif says.framework is not None:
-                self._frameworks[says.framework] += 1
+                counts = self._clients if type(says) is ModelSpan else self._frameworks
+                counts[says.framework] += 1
             if type(says) is AgentSpan:
                 self._define(says.name, says)
                 if says.session_cost is not None:

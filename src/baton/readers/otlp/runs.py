@@ -221,7 +221,8 @@ def find_runs(ordered: list[Node]) -> list[RunSpans]:
     loose = [node for node in ordered if type(node.says) in _DONE and not finder.take(node)]
     runs = sorted(finder.found, key=_start)
     if loose:
-        runs += _Program(runs).runs(sorted(loose, key=_done))
+        # First, as a call can start in the same moment as the agent below it.
+        runs = [*_Program(runs).runs(sorted(loose, key=_done)), *runs]
         runs.sort(key=_start)
     last = _spoke_last(ordered)
     for run in runs:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from bisect import bisect_right
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from baton.readers.otlp.span_content import (
     PlainSpan,
     Reading,
     ToolSpan,
+    WorkflowSpan,
     agent_between,
     as_plain,
     as_workflow,
@@ -36,6 +38,10 @@ from .handover import hand_over
 _NAME = "crewai"
 # `Crew.kickoff` starts the agents; it makes no request itself.
 _KICKOFF = ".kickoff"
+# The same in Traceloop's instrumentation, which follows OpenTelemetry's convention. Its span of a
+# task is around the span of the agent, and has the task and the answer.
+_CREW = "crewai.workflow"
+_DESCRIPTION, _ANSWER = "crewai.task.description", "traceloop.entity.output"
 # What its instrumentation wraps: one method for a task, which represents the agent of the task, and
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
@@ -65,6 +71,10 @@ def refine(says: Reading, span: Span) -> Reading:
     """Recognise a crew among chains, and a tool's error that CrewAI writes as its result."""
     if type(says) is PlainSpan and span.name.endswith(_KICKOFF):
         return as_workflow(says, "crew")
+    if type(says) is AgentSpan and span.name == _CREW:
+        crew = as_workflow(says, "crew")
+        crew.agent = None
+        return crew
     if type(says) is ToolSpan:
         said = says.result.text if says.result is not None else None
         if said is not None and said.strip().startswith(_REFUSED):
@@ -86,8 +96,12 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in reversed(nodes):
         says, outer = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME and node.span.name != _TASK:
-            _ask(node, says)
-            _answer(node, says)
+            if outer is not None and _DESCRIPTION in outer.span.attributes:
+                says.input = content(outer.span.attributes[_DESCRIPTION])
+                says.output = content(outer.span.attributes.get(_ANSWER))
+            else:
+                _ask(node, says)
+                _answer(node, says)
         if outer is None or type(says) is not ToolSpan or node.span.name != _USE:
             continue
         before = outer.says
@@ -111,6 +125,8 @@ def _ask(node: Node, says: AgentSpan) -> None:
     is_call = isinstance(given, dict) and "agent" in given
     if is_call:
         says.heard = None
+    elif isinstance(given, dict) and set(given) == {"messages"}:
+        says.heard = given["messages"]  # `Agent.kickoff`: a text or a list of messages
     wanted, above = node.span.attributes.get("task_id"), node.parent
     while above is not None:
         tasks = parsed(above.span.attributes.get("crew_tasks"))
@@ -161,8 +177,11 @@ def _read_texts(nodes: list[Node]) -> None:
     """Read the calls in the texts of models, and find the coworkers among those who asked."""
     with_texts: list[Node] = []
     for node in nodes:
-        if type(node.says) is ModelSpan and _read_calls(node.says):
+        if type(node.says) is not ModelSpan:
+            continue
+        if _read_calls(node.says):
             with_texts.append(node)
+        _mark_failed(node.says)
     agents = [node for node in nodes if type(node.says) is AgentSpan and node.says.name]
     roles = {str(node.says.name) for node in agents if node.says.framework == _NAME}  # type: ignore[union-attr]
     for node in nodes:
@@ -173,6 +192,7 @@ def _read_texts(nodes: list[Node]) -> None:
     for node in agents:
         if node.says.framework == _NAME:
             _split(node, str(node.says.name), roles)  # type: ignore[union-attr]
+    _take_back(nodes, agents, roles)
     places: dict[int, list[Node]] = {}
     for node in with_texts:
         if node.parent is not None:
@@ -206,6 +226,18 @@ def _add_lost(requests: list[Node]) -> None:
             added = node_of(span, MessageSpan(spoken=lost, _spoken=lost), node.parent)
             node.parent.children.insert(at, added)
         known = len(heard) + any(message.calls for message in says.spoken_messages())
+
+
+def _mark_failed(says: ModelSpan) -> None:
+    """Mark the answers to calls that CrewAI did not carry out, which no span of a tool may tell.
+
+    Traceloop's instrumentation has no spans of tools.
+    """
+    for message in says.heard_messages():
+        for answer in message.answers:
+            said = answer.result.text if answer.result is not None else None
+            if said is not None and said.strip().startswith(_REFUSED):
+                answer.failed = True
 
 
 def _read_calls(says: ModelSpan) -> bool:
@@ -286,6 +318,37 @@ def _split(agent: Node, own: str, roles: set[str]) -> None:
     insert_agents(agent, added)
 
 
+def _take_back(nodes: list[Node], agents: list[Node], roles: set[str]) -> None:
+    """Put requests directly below a crew, with the instructions of an agent, below that agent.
+
+    The span of an agent ends with the first attempt of its task. If CrewAI tries again after an
+    error, nothing else shows who asked.
+    """
+    stray = [
+        node
+        for node in nodes
+        if type(node.says) is ModelSpan
+        and node.parent is not None
+        and type(node.parent.says) is WorkflowSpan
+    ]
+    at_work: dict[tuple[int, str], list[Node]] = {}
+    for agent in sorted(agents, key=lambda agent: agent.started) if stray else ():
+        task = agent.parent
+        for above in (task, task.parent if task is not None else None):
+            at_work.setdefault((id(above), str(agent.says.name)), []).append(agent)  # type: ignore[union-attr]
+    crews: dict[int, Node] = {}
+    for node in stray:
+        crew, role = node.parent, _role(node.says, roles)  # type: ignore[arg-type]
+        working = at_work.get((id(crew), role), []) if role is not None else []
+        place = bisect_right(working, node.started, key=lambda agent: agent.started)
+        if crew is not None and place:
+            crews[id(crew)] = crew
+            node.parent = working[place - 1]
+            node.parent.children.append(node)
+    for crew in crews.values():
+        crew.children = [child for child in crew.children if child.parent is crew]
+
+
 def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> Node:
     role, done = at_work.pop()
     left = agent_between(agent, AgentSpan(name=role, framework=_NAME), done)
@@ -313,4 +376,9 @@ def _printed(given: Any) -> Any:
         return None
 
 
-DIALECT = Dialect(name=_NAME, refine=refine, resolve=resolve)
+DIALECT = Dialect(
+    name=_NAME,
+    refine=refine,
+    resolve=resolve,
+    scopes=("opentelemetry.instrumentation.crewai.instrumentation",),
+)
