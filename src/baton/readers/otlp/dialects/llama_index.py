@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 import msgspec
 
-from baton.readers.otlp.attribute_values import content, parsed, shown, text
+from baton.readers.otlp.attribute_values import content, first, parsed, shown, text
+from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -35,10 +37,18 @@ from .handover import hand_over
 _FRAMEWORK = "llama-index"
 # Kind LLM, but it only builds the request; the request itself is the next span.
 _NOT_ASKING = "._prepare_chat_with_tools"
+# How a workflow answers a hand-off to an agent that it does not have, and to one that the agent may
+# not hand over to: "Agent king not found. Please select a valid agent to hand off to. ...".
+_REFUSED = re.compile(
+    r"Agent .+ (?:not found|cannot hand ?off to .+)\. Please select a valid agent\b"
+)
+# An agent whose model only writes texts (`ReActAgent`) has a span of what each of them means.
+_PARSER = "ReActOutputParser."
 # Steps of the workflow. They are siblings below one span, whichever agent they are for.
 _STEP, _SETUP = ".run_agent_step", ".setup_agent"
 # With one agent, the span has the name of its class (`FunctionAgent.run`), and is the agent.
 _SEVERAL = "AgentWorkflow."
+_KIND = "traceloop.span.kind"
 _GIVEN, _MADE = "traceloop.entity.input", "traceloop.entity.output"
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
 
@@ -65,8 +75,9 @@ def _answer(says: ToolSpan, made: Any) -> None:
     """Read LlamaIndex's envelope of a result."""
     if isinstance(made, Mapping) and "raw_output" in made:
         says.result = content(made.get("blocks")) or content(parsed(made["raw_output"]))
-        if made.get("is_error") is True:
-            says.failed, says.error = True, says.result.plain() if says.result else None
+        said = says.result.plain() if says.result else None
+        if made.get("is_error") is True or (said is not None and _REFUSED.match(said)):
+            says.failed, says.error = True, said
 
 
 def _tool(span: Span) -> ToolSpan:
@@ -101,10 +112,19 @@ def _complete(says: ModelSpan, span: Span) -> None:
 
 
 def _message(written: Any) -> dict[str, Any] | None:
-    """Return LlamaIndex's message of a model in OpenTelemetry's form."""
+    """Return a message of LlamaIndex in OpenTelemetry's form."""
     if not isinstance(written, Mapping) or not isinstance(written.get("blocks"), list):
         return None
+    role, more = text(written.get("role")) or "assistant", written.get("additional_kwargs")
     parts: list[dict[str, Any]] = []
+    if role == "tool":
+        id_ = more.get("tool_call_id") if isinstance(more, Mapping) else None
+        said = content(written["blocks"])
+        answer = said.plain() if said is not None else ""
+        return {
+            "role": role,
+            "parts": [{"type": "tool_call_response", "id": id_, "response": answer}],
+        }
     for block in written["blocks"]:
         if isinstance(block, Mapping) and block.get("block_type") == "tool_call":
             name, given = block.get("tool_name"), parsed(block.get("tool_kwargs"))
@@ -112,11 +132,15 @@ def _message(written: Any) -> dict[str, Any] | None:
             parts.append({"type": "tool_call", "id": id_, "name": name, "arguments": given})
         elif isinstance(block, Mapping) and block.get("block_type") == "text":
             parts.append({"type": "text", "content": block.get("text")})
-    return {"role": "assistant", "parts": parts}
+    return {"role": role, "parts": parts}
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents from runs of one agent, and from the steps of each in a run of several agents."""
+    _lengthen(nodes)
+    for node in nodes:
+        if node.span.name.startswith(_PARSER):
+            _take_apart(node)
     for node in nodes:
         if node.says.framework != _FRAMEWORK:
             continue
@@ -126,6 +150,51 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         elif type(node.says) is PlainSpan and any(map(_is_step, node.children)):
             _make_agents(node)
     return []
+
+
+def _take_apart(parser: Node) -> None:
+    """Replace the text of a model by its thought and its call or answer, as LlamaIndex parsed it.
+
+    For example, "Thought: I can answer.\\nAnswer: Train at 09:12." answers "Train at 09:12.".
+    """
+    attributes = parser.span.attributes
+    found = parsed(first(attributes, "output.value", _MADE))
+    if parser.parent is None or not isinstance(found, Mapping):
+        return
+    before = [
+        node.says
+        for node in parser.parent.children
+        if type(node.says) is ModelSpan and node.started <= parser.started
+    ]
+    if not before:
+        return
+    message = Message(role="assistant", thought=text(found.get("thought")))
+    name = text(found.get("action"))
+    if name is not None:
+        message.calls = [Call(name=name, arguments=shown(found.get("action_input")))]
+    else:
+        message.content = content(found.get("response"))
+    before[-1].spoken = before[-1]._spoken = [message]
+
+
+def _lengthen(nodes: list[Node]) -> None:
+    """Correct the ends of Traceloop's spans to those of the spans below them.
+
+    If a model streams its answer, all spans around the request end with the first words. The agent
+    goes on: a call would seem to have returned before its agent answered. A call has waited for
+    what is below if that span, which ends too early as well, had ended before the call's.
+    """
+    recorded = {id(node): node.ended for node in nodes}
+    for node in reversed(nodes):
+        if node.says.framework != _FRAMEWORK or _KIND not in node.span.attributes:
+            continue
+        steps = any(map(_is_step, node.children))
+        ends = [c.ended for c in node.children if steps or recorded[id(c)] <= recorded[id(node)]]
+        if max(ends, default=0.0) > node.ended:
+            node.ended = max(ends)
+            node.span = msgspec.structs.replace(
+                node.span, ended=node.ended if node.ended < inf else None
+            )
 
 
 def _asks(node: Node) -> bool:
@@ -147,9 +216,12 @@ def _is_setup(node: Node) -> bool:
 
 
 def _make_agents(around: Node) -> None:
-    if not around.span.name.startswith(_SEVERAL):
+    # Traceloop calls the span of a workflow inside a tool `run.task`, whatever it runs.
+    spans = (around.span, *(child.span for child in around.children))
+    if not any(span.name.startswith(_SEVERAL) for span in spans):
         name = next(filter(None, map(_named, around.children)), None)
-        around.says = as_agent(around.says, name)
+        around.says = agent = as_agent(around.says, name)
+        _tell(agent, around.children)
         return
     around.says = as_workflow(around.says, None)
     groups: list[list[Node]] = [[]]
@@ -186,11 +258,34 @@ def _agent(around: Node, steps: list[Node], number: int) -> Node:
     )
     setups = (step for step in steps if _is_setup(step))
     name = next(filter(None, map(_named, setups)), None)
-    agent = node_of(span, AgentSpan(name=name, framework=_FRAMEWORK), around)
+    says = AgentSpan(name=name, framework=_FRAMEWORK)
+    _tell(says, steps)
+    agent = node_of(span, says, around)
     agent.children = steps
     for step in steps:
         step.parent = agent
     return agent
+
+
+def _tell(agent: AgentSpan, steps: list[Node]) -> None:
+    """Read what an agent was given and answered from its steps, if no requests are recorded.
+
+    Traceloop leaves the requests to the instrumentation of the model's client, which a program may
+    not have.
+    """
+    if any(type(child.says) is ModelSpan for step in steps for child in step.children):
+        return
+    made = [parsed(step.span.attributes.get(_MADE)) for step in steps]
+    given = [each["input"] for each in made if isinstance(each, Mapping) and "input" in each]
+    # The first step has what the agent is asked, the second one also its instructions.
+    messages = given[min(1, len(given) - 1)] if given else None
+    if isinstance(messages, list):
+        agent.heard = [told for each in messages if (told := _message(each)) is not None]
+    ends = [each["result"] for each in made if isinstance(each, Mapping) and "result" in each]
+    response = ends[-1].get("response") if ends and isinstance(ends[-1], Mapping) else None
+    answer = _message(response)
+    if answer is not None:
+        agent.spoken = [answer]
 
 
 def _named(step: Node) -> str | None:
