@@ -1027,7 +1027,7 @@ def _is_called_workflow(node: Node) -> bool:
 def _was_given(action: Action, run: RunSpans) -> bool:
     """Return whether an agent was given the prompt of a call, perhaps among other texts.
 
-    CrewAI puts it into a template: "Current Task: Find the rate of NOK.\\n\\nThis is the ...".
+    CrewAI puts it into a template: "Current Task: Find the rate of NOK. This is the ...".
     """
     prompt = prompt_of(action.arguments)[0] if action.arguments is not None else None
     return prompt is not None and bool(prompt.text) and prompt.plain() in run.given()

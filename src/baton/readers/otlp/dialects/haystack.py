@@ -38,8 +38,11 @@ _INVOKER = "ToolInvoker"
 
 
 def claims(span: Span) -> bool:
-    """Return whether a span is from Haystack."""
-    return span.name.startswith(_PREFIX)
+    """Return whether a span is from Haystack.
+
+    MLflow names the span of a component by its class.
+    """
+    return span.name.startswith(_PREFIX) or _COMPONENT + "name" in span.attributes
 
 
 def read(span: Span) -> Reading:
@@ -55,7 +58,7 @@ def read(span: Span) -> Reading:
     elif span.name == "haystack.pipeline.run":
         says = WorkflowSpan(name="pipeline")
         says.heard = _first_messages(parsed(attributes.get("haystack.pipeline.input_data")))
-    elif span.name == "haystack.component.run":
+    elif _COMPONENT + "name" in attributes:
         says = _component(attributes)
     else:
         says = PlainSpan(name=span.name)
@@ -191,9 +194,12 @@ def _first_messages(given: Any) -> Any:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Give each agent the name of its component or tool."""
+    """Give each agent the name of its component or tool, and each pipeline that of its tool."""
     for node in nodes:
         says, around = node.says, node.parent
+        if type(says) is WorkflowSpan and claims(node.span) and around is not None:
+            if type(around.says) is ToolSpan:
+                says.name = around.says.name or says.name
         if type(says) is not AgentSpan or not claims(node.span) or around is None:
             continue
         component = type(around.says) is PlainSpan and claims(around.span)
@@ -219,5 +225,6 @@ def _called(invoker: Span, asked: Content | None) -> str | None:
 
 
 DIALECT = Dialect(
-    name="haystack", rank=20, claims=claims, read=read, resolve=resolve, prefixes=(_PREFIX,)
+    # Before MLflow, which keeps Haystack's attributes and adds its own.
+    name="haystack", rank=14, claims=claims, read=read, resolve=resolve, prefixes=(_PREFIX,)
 )

@@ -155,7 +155,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 def _take_apart(parser: Node) -> None:
     """Replace the text of a model by its thought and its call or answer, as LlamaIndex parsed it.
 
-    For example, "Thought: I can answer.\\nAnswer: Train at 09:12." answers "Train at 09:12.".
+    For example, "Thought: I can answer. Answer: Train at 09:12." answers "Train at 09:12.".
     """
     attributes = parser.span.attributes
     found = parsed(first(attributes, "output.value", _MADE))

@@ -40,7 +40,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from . import langchain
+from . import langchain, semantic_kernel
 from .base import Dialect
 from .handover import hand_over
 
@@ -65,6 +65,10 @@ _FORMATS = {
 _ASKED = ("user_prompt", "messages", "input", "prompt", "question", "query", "task")
 _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
 """Metadata of LangChain that place a span in a graph."""
+# Of spans that a library wrote by OpenTelemetry's convention, such as Semantic Kernel. MLflow adds
+# its own attributes, and the name of such a span is `execute_tool find_trains`.
+_AGENT, _TOOL = "gen_ai.agent.name", "gen_ai.tool.name"
+_CALL_IDS = ("tool_call_id", semantic_kernel.CALL_ID)
 # How MLflow names a method of a library: `Agent.run` and `Agent.run_sync` belong to one agent,
 # whose name is an attribute.
 _METHOD = "Agent."
@@ -88,11 +92,13 @@ def read(span: Span) -> Reading:
         says = _model(span, given, made)
     elif kind == "TOOL":
         says = ToolSpan(
-            name=span.name,
-            call=text(_value(span, "tool_call_id")),
+            name=text(_value(span, _TOOL)) or span.name,
+            call=text(first({k: _value(span, k) for k in _CALL_IDS}, *_CALL_IDS)),
             arguments=shown(given),
             result=content(made),
         )
+        if semantic_kernel.CALL_ID in span.attributes and isinstance(says.arguments, dict):
+            says.arguments = semantic_kernel.written(says.arguments)
         hand_over(says, None, {})
     elif kind == "AGENT" and _value(span, _ROOT) is True:
         says = WorkflowSpan(heard=_asked(given), spoken=_answered(made))
@@ -105,6 +111,8 @@ def read(span: Span) -> Reading:
         if span.parent_id is None:
             says.heard, says.spoken = _asked(given), _answered(made)
     says.framework = _FORMATS.get(str(_value(span, "mlflow.message.format")), "mlflow")
+    if semantic_kernel.OFFERED in span.attributes:
+        says.framework = "semantic-kernel"
     fail(says, span)
     metadata = _value(span, "metadata")
     if isinstance(metadata, Mapping) and (
@@ -162,7 +170,9 @@ def _value(span: Span, key: str) -> Any:
 
 
 def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
-    named = text(_value(span, "name")) if span.name.startswith(_METHOD) else span.name
+    named = text(_value(span, _AGENT)) or span.name
+    if span.name.startswith(_METHOD):
+        named = text(_value(span, "name"))
     says = AgentSpan(
         name=named,
         heard=_asked(given),

@@ -18,8 +18,9 @@ from .base import Dialect
 
 _SCOPE = "semantic_kernel."
 _FRAMEWORK = "semantic-kernel"
-# The functions that a request may call, in the enclosing span: names separated by commas.
-_OFFERED = "sk.available_functions"
+OFFERED = "sk.available_functions"
+"""The functions that a request may call, in the enclosing span: names separated by commas."""
+CALL_ID = "gen_ai.tool.call.id"
 # The parameters of a function that is an agent. The kernel fills in the second, and passes its
 # value on to all functions below. If it is empty, no model wrote it.
 _MESSAGES, _OVERRIDE = "messages", "instructions_override"
@@ -44,7 +45,7 @@ def read(span: Span) -> Reading:
         reason = str(span.attributes.get("gen_ai.response.finish_reason", ""))
         says.calls = says.calls or reason.lower().endswith(_CALLING)
     elif type(says) is ToolSpan and isinstance(says.arguments, dict):
-        says.arguments = _written(says.arguments)
+        says.arguments = written(says.arguments)
     return says
 
 
@@ -62,7 +63,7 @@ def _from_another(says: AgentSpan) -> Content | None:
     return content(last.get("content")) if author not in (None, says.name) else None
 
 
-def _written(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that the model may have written."""
     return {
         name: value
@@ -75,11 +76,12 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Copy data from the enclosing span: the functions offered, and the input of an agent."""
     for node in nodes:
         says, around = node.says, node.parent
-        if around is None or not claims(node.span):
+        if around is None or not (claims(node.span) or OFFERED in around.span.attributes):
             continue
         if type(says) is ModelSpan and says.offered is None:
-            names = text(around.span.attributes.get(_OFFERED))
-            says.offered = names.split(",") if names is not None else None
+            names = around.span.attributes.get(OFFERED)
+            if isinstance(names, str):
+                says.offered = names.split(",") if names else []  # it writes "" if there are none
             _define(around.parent, says.offered or [])
         elif type(says) is AgentSpan and says.heard is None and type(around.says) is ToolSpan:
             given = around.says.arguments
