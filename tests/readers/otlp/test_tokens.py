@@ -97,3 +97,15 @@ def test_cached_and_thinking_tokens_are_distinguished_by_the_total() -> None:
     both_beside = usage(input=10, output=2, read=4, thinking=6, total=22)
     assert _counts(gemini) == (6, 4, None, 8)
     assert _counts(both_beside) == (10, 4, None, 8)
+
+
+@pytest.mark.parametrize("total", [0, None])
+def test_zero_tokens_in_and_out_were_not_counted(total: int | None) -> None:
+    # OpenAI's SDK has zeros for a stream whose server sends no counts.
+    found = usage(input=0, output=0, total=total)
+    assert _counts(found) == (None, None, None, None)
+    assert not found.complete
+
+
+def test_an_answer_without_tokens_is_possible() -> None:
+    assert _counts(usage(input=3, output=0)) == (3, None, None, 0)

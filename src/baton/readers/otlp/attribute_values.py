@@ -306,7 +306,12 @@ def usage(
     Sources differ in whether the input includes cached tokens and the output includes thinking
     tokens. If there is a total, it shows this. Otherwise both are taken to be included, as
     OpenTelemetry specifies, unless that would give a negative count.
+
+    Zero tokens in and out were not counted: no request is empty. OpenAI's SDK has zeros for a
+    stream whose server sends no counts.
     """
+    if input == 0 and not output and not read and not write and not cost:
+        input = output = None
     if read is None and write is None and thinking is None and cost is None:
         return Usage(
             input_tokens=input,

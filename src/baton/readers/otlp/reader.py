@@ -315,6 +315,8 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.status, run.error = "failed", failed.error
     elif (error := _broke_off(draft)) is not None:
         run.status, run.error = "failed", error
+    elif run.output is None and (last := _last_request(draft)) is not None and last.failed:
+        run.status, run.error = "failed", last.error
     elif run.ended is None:
         run.status = "unknown"
     for name, value in (
@@ -337,6 +339,16 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")
+
+
+def _last_request(draft: RunSpans) -> ModelSpan | None:
+    """Return the request with which a run ended; ``None`` if it did anything else after it.
+
+    If that request failed and there is no answer, the run failed with it: LlamaIndex's span of an
+    agent ends well when one of its steps raises.
+    """
+    says = draft.owned[-1].says if draft.owned else None
+    return says if type(says) is ModelSpan else None
 
 
 def _broke_off(draft: RunSpans) -> str | None:

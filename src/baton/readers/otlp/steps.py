@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable
-from itertools import pairwise, takewhile
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise, takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -20,6 +20,9 @@ from .span_content import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, 
 
 _REFUSED = tuple(text for dialect in DIALECTS for text in dialect.refusals)
 _ASKED = tuple(text for dialect in DIALECTS for text in dialect.questions)
+# Calls can be nested, so without a limit the time would grow with the square of their number.
+_MOST_BELOW = 50
+"""The maximum number of spans below a call among which an agent is looked for."""
 
 
 def is_pending(answer: str) -> bool:
@@ -283,6 +286,28 @@ def _is_answered_or_has_id(action: Action) -> bool:
     return action.answer is not None or (action.tool is not None and bool(action.tool.call))
 
 
+def _is_known(action: Action) -> bool:
+    """Return whether the answer to a call is known, or may be by the span of the tool.
+
+    Without content in that span, only the model's next input has it: older versions of Semantic
+    Kernel export log records of models, and nothing like that of tools. The answer of an agent is
+    known from its own span.
+    """
+    node, tool = action.node, action.tool
+    if action.answer is not None or node is None or tool is None:
+        return action.answer is not None or node is not None
+    told = tool.arguments is not None or tool.result is not None or tool.failed
+    return told or any(type(below.says) is AgentSpan for below in islice(_below(node), _MOST_BELOW))
+
+
+def _below(node: Node) -> Iterator[Node]:
+    open_ = list(node.children)
+    while open_:
+        node = open_.pop()
+        yield node
+        open_ += node.children
+
+
 def _is_run(action: Action) -> bool:
     return action.node is not None
 
@@ -326,7 +351,7 @@ def write_steps(run: RunSpans, nodes: list[Node], new_id: Callable[..., str]) ->
     if models and writer.actions.any_put_off() and any(a.came_to_nothing for a in actions):
         writer.is_told(models[-1][1].heard_messages())
     for _, model in reversed(models):
-        if all(action.node is not None or action.answer is not None for action in actions):
+        if all(map(_is_known, actions)):
             break
         writer.is_told(model.heard_messages())
     run.run.steps = writer.steps

@@ -6,12 +6,13 @@ of the tool: callers have no other name for it.
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Content
 from baton.readers.otlp.attribute_values import content, parsed, shown, text, usage_of
-from baton.readers.otlp.messages import read_messages
+from baton.readers.otlp.messages import Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -27,7 +28,7 @@ from baton.readers.otlp.span_content import (
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from .base import Dialect
-from .handover import hand_over
+from .handover import hand_over, prompt_of
 
 _PREFIX = "haystack."
 _COMPONENT = "haystack.component."
@@ -35,6 +36,7 @@ _STEP = "haystack.agent.step."
 _FRAMEWORK = "haystack"
 # Version 2 runs a model and tools as components of an agent, version 3 as its steps.
 _INVOKER = "ToolInvoker"
+_AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {")
 
 
 def claims(span: Span) -> bool:
@@ -58,7 +60,7 @@ def read(span: Span) -> Reading:
     elif span.name == "haystack.pipeline.run":
         says = WorkflowSpan(name="pipeline")
         says.heard = _first_messages(parsed(attributes.get("haystack.pipeline.input_data")))
-    elif _COMPONENT + "name" in attributes:
+    elif span.name == "haystack.component.run" or _COMPONENT + "name" in attributes:
         says = _component(attributes)
     else:
         says = PlainSpan(name=span.name)
@@ -88,7 +90,9 @@ def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
     )
     says = ModelSpan()
     if isinstance(given, Mapping):
-        says.heard = given.get("messages")
+        messages = given.get("messages")
+        if messages is not None:
+            says.heard = lambda: _with_plain_answers(read_messages(messages, "user"))
         tools = _definitions(given.get("tools"))
         says.offered, says.reaches = tool_names(tools), targets_of(tools)
     replies = made.get("replies") if isinstance(made, Mapping) else None
@@ -101,6 +105,33 @@ def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
                 counts = meta.get("usage")
                 says.usage = usage_of(counts, "") if isinstance(counts, Mapping) else None
     return says
+
+
+def _with_plain_answers(messages: list[Message]) -> list[Message]:
+    """Replace each answer of a tool that is an agent's whole message by what the agent said.
+
+    ``ComponentTool`` passes on the last message of an agent as JSON: ``{"role": "assistant",
+    "meta": {"model": ...}, "content": [{"text": "ICE 571 at 09:12"}]}``.
+    """
+    for message in messages:
+        for answer in message.answers:
+            told = _printed(answer.result.plain()) if answer.result is not None else None
+            if isinstance(told, Mapping) and set(told) == {"last_message"}:
+                told = told["last_message"]  # of an agent in a pipeline
+            if isinstance(told, Mapping) and told.get("role") == "assistant" and "content" in told:
+                said = read_messages([told], "assistant")
+                answer.result = said[-1].content if said else answer.result
+    return messages
+
+
+def _printed(value: str) -> Any:
+    """Return an object from JSON, or from the form in which Python prints it, as in version 2."""
+    if not value.startswith(_AS_PRINTED):
+        return parsed(value)
+    try:
+        return literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def _definitions(tools: Any) -> Any:
@@ -153,7 +184,7 @@ def _invoked(made: Any) -> Reading:
     """
     tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
     messages = read_messages(tool_messages, "tool") if isinstance(tool_messages, list) else []
-    answers = [answer for message in messages for answer in message.answers]
+    answers = [answer for message in _with_plain_answers(messages) for answer in message.answers]
     if len(answers) != 1:
         return MessageSpan(heard=lambda: messages) if messages else PlainSpan()
     (answer,) = answers
@@ -211,7 +242,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 
 def _called(invoker: Span, asked: Content | None) -> str | None:
-    """Return the tool that passed on an agent's question word for word."""
+    """Return the tool that passed on an agent's question, as a text or as a list of messages."""
     made = parsed(invoker.attributes.get(_COMPONENT + "output"))
     tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
     if asked is None or not isinstance(tool_messages, list):
@@ -219,7 +250,8 @@ def _called(invoker: Span, asked: Content | None) -> str | None:
     for message in tool_messages:
         origin = _origin([message])
         arguments = origin.get("arguments")
-        if isinstance(arguments, Mapping) and asked.plain() in arguments.values():
+        prompt = prompt_of(arguments)[0] if isinstance(arguments, Mapping) else None
+        if prompt is not None and prompt.plain() == asked.plain():
             return text(origin.get("tool_name"))
     return None
 

@@ -49,18 +49,34 @@ _STEP, _SETUP = ".run_agent_step", ".setup_agent"
 # With one agent, the span has the name of its class (`FunctionAgent.run`), and is the agent.
 _SEVERAL = "AgentWorkflow."
 _KIND = "traceloop.span.kind"
-_GIVEN, _MADE = "traceloop.entity.input", "traceloop.entity.output"
+# Input and output as JSON, by Traceloop and by MLflow.
+_GIVEN = ("traceloop.entity.input", "mlflow.spanInputs")
+_MADE = ("traceloop.entity.output", "mlflow.spanOutputs")
+# Names that only LlamaIndex has, for instrumentations that do not state the framework.
+_OWN = re.compile(
+    r"\.(?:init_run|setup_agent|run_agent_step|parse_agent_output|call_tool|aggregate_tool_results"
+    r"|_prepare_chat_with_tools)$|^FunctionTool\.a?call$"
+)
 _CURRENT = re.compile(r"\bcurrent_agent_name='([^']*)'")
+
+
+def wrote(span: Span) -> bool:
+    """Return whether a span is one of LlamaIndex's, by its name."""
+    return _OWN.search(span.name) is not None
+
+
+def _made(span: Span) -> Any:
+    return parsed(first(span.attributes, *_MADE))
 
 
 def refine(says: Reading, span: Span) -> Reading:
     """Read arguments and results of tools; sort out what only looks like a request."""
     if type(says) is PlainSpan and "tool.name" in span.attributes:
         return _tool(span)
-    if type(says) is ModelSpan and _MADE in span.attributes:
-        _complete(says, span)
-    elif type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
+    if type(says) is ModelSpan and span.name.endswith(_NOT_ASKING):
         return as_plain(says)
+    if type(says) is ModelSpan and first(span.attributes, *_MADE) is not None:
+        _complete(says, span)
     if type(says) is not ToolSpan:
         return says
     given = says.arguments
@@ -82,7 +98,7 @@ def _answer(says: ToolSpan, made: Any) -> None:
 
 def _tool(span: Span) -> ToolSpan:
     """Read a step of Traceloop that calls a tool: all its spans have the kind of a task."""
-    made = parsed(span.attributes.get(_MADE))
+    made = _made(span)
     made = made if isinstance(made, Mapping) else {}
     says = ToolSpan(
         name=text(span.attributes["tool.name"]),
@@ -97,14 +113,17 @@ def _tool(span: Span) -> ToolSpan:
 
 
 def _complete(says: ModelSpan, span: Span) -> None:
-    """Take a request's tools and the calls of its answer from Traceloop's own attributes.
+    """Take a request's tools and the calls of its answer from LlamaIndex's input and output.
 
-    OpenTelemetry's attributes, which it writes beside them, have neither.
+    OpenTelemetry's attributes, which Traceloop writes beside them, have neither.
     """
-    given, made = parsed(span.attributes.get(_GIVEN)), parsed(span.attributes[_MADE])
+    given, made = parsed(first(span.attributes, *_GIVEN)), _made(span)
     spoken = _message(made.get("message")) if isinstance(made, Mapping) else None
     if spoken is not None:
         says.spoken = [spoken]
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    if isinstance(messages, list) and any(map(_message, messages)):
+        says.heard = [told for each in messages if (told := _message(each)) is not None]
     options = given.get("kwargs") if isinstance(given, Mapping) else None
     if isinstance(options, Mapping) and isinstance(options.get("tools"), list):
         says.offered = tool_names(options["tools"])
@@ -142,12 +161,16 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         if node.span.name.startswith(_PARSER):
             _take_apart(node)
     for node in nodes:
+        if any(_is_step(c) and c.says.framework == _FRAMEWORK for c in node.children):
+            node.says.framework = _FRAMEWORK
         if node.says.framework != _FRAMEWORK:
             continue
+        if type(node.says) is ModelSpan and node.says.spoken is None:
+            _answered_later(node, node.says)
         if type(node.says) is ModelSpan and any(map(_asks, node.children)):
             # `OpenAILike.achat` calls the method of its base class, which has a span of its own.
             node.says = as_plain(node.says)
-        elif type(node.says) is PlainSpan and any(map(_is_step, node.children)):
+        elif isinstance(node.says, PlainSpan | AgentSpan) and any(map(_is_step, node.children)):
             _make_agents(node)
     return []
 
@@ -158,7 +181,7 @@ def _take_apart(parser: Node) -> None:
     For example, "Thought: I can answer. Answer: Train at 09:12." answers "Train at 09:12.".
     """
     attributes = parser.span.attributes
-    found = parsed(first(attributes, "output.value", _MADE))
+    found = parsed(first(attributes, "output.value", *_MADE))
     if parser.parent is None or not isinstance(found, Mapping):
         return
     before = [
@@ -175,6 +198,14 @@ def _take_apart(parser: Node) -> None:
     else:
         message.content = content(found.get("response"))
     before[-1].spoken = before[-1]._spoken = [message]
+
+
+def _answered_later(node: Node, says: ModelSpan) -> None:
+    """Read an answer that was streamed from the step around the request."""
+    made = _made(node.parent.span) if node.parent is not None else None
+    answer = _message(made.get("response")) if isinstance(made, Mapping) else None
+    if answer is not None:
+        says.spoken, says._spoken = [answer], None
 
 
 def _lengthen(nodes: list[Node]) -> None:
@@ -203,13 +234,13 @@ def _asks(node: Node) -> bool:
 
 def _is_step(node: Node) -> bool:
     return node.span.name.endswith(_STEP) or (
-        _MADE in node.span.attributes and _named(node) is not None
+        first(node.span.attributes, *_MADE) is not None and _named(node) is not None
     )
 
 
 def _is_setup(node: Node) -> bool:
     """Return whether a step starts an agent: its output has the agent's input and name."""
-    made = node.span.attributes.get(_MADE)
+    made = first(node.span.attributes, *_MADE)
     if isinstance(made, str):
         return made.startswith('{"input"')
     return node.span.name.endswith(_SETUP)
@@ -275,7 +306,7 @@ def _tell(agent: AgentSpan, steps: list[Node]) -> None:
     """
     if any(type(child.says) is ModelSpan for step in steps for child in step.children):
         return
-    made = [parsed(step.span.attributes.get(_MADE)) for step in steps]
+    made = [_made(step.span) for step in steps]
     given = [each["input"] for each in made if isinstance(each, Mapping) and "input" in each]
     # The first step has what the agent is asked, the second one also its instructions.
     messages = given[min(1, len(given) - 1)] if given else None
@@ -290,7 +321,7 @@ def _tell(agent: AgentSpan, steps: list[Node]) -> None:
 
 def _named(step: Node) -> str | None:
     """Return the agent that a step's event names, in its input or output."""
-    made = parsed(step.span.attributes.get(_MADE))
+    made = _made(step.span)
     if isinstance(made, Mapping):
         return text(made.get("current_agent_name"))
     for key in ("input.value", "output.value"):

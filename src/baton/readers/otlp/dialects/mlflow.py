@@ -5,6 +5,7 @@ All attributes are JSON, including texts: ``mlflow.spanType`` is ``"AGENT"`` wit
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from . import langchain, semantic_kernel
+from . import langchain, llama_index, semantic_kernel
 from .base import Dialect
 from .handover import hand_over
 
@@ -59,6 +60,7 @@ _FORMATS = {
     "openai-agent": "openai-agents",
     "pydantic_ai": "pydantic-ai",
     "langchain": "langgraph",
+    "llamaindex": "llama-index",
 }
 # Arguments of traced functions and methods with the question to an agent: `user_prompt` is
 # pydantic-ai's. If only one argument is a text, that is the question.
@@ -69,6 +71,8 @@ _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
 # its own attributes, and the name of such a span is `execute_tool find_trains`.
 _AGENT, _TOOL = "gen_ai.agent.name", "gen_ai.tool.name"
 _CALL_IDS = ("tool_call_id", semantic_kernel.CALL_ID)
+# How Python prints an answer that had not been streamed when the span ended.
+_STREAMED = re.compile(r"<(?:async_)?generator object ")
 # How MLflow names a method of a library: `Agent.run` and `Agent.run_sync` belong to one agent,
 # whose name is an attribute.
 _METHOD = "Agent."
@@ -87,12 +91,15 @@ def read(span: Span) -> Reading:
     """Read one span."""
     kind = text(_value(span, _TYPE)) or ""
     given, made = _value(span, _IN), _value(span, _OUT)
+    if isinstance(made, str) and _STREAMED.match(made):
+        made = None
     says: Reading
     if kind in _MODELS:
         says = _model(span, given, made)
     elif kind == "TOOL":
+        named = _value(span, "name") if llama_index.wrote(span) else _value(span, _TOOL)
         says = ToolSpan(
-            name=text(_value(span, _TOOL)) or span.name,
+            name=text(named) or span.name,
             call=text(first({k: _value(span, k) for k in _CALL_IDS}, *_CALL_IDS)),
             arguments=shown(given),
             result=content(made),
@@ -113,6 +120,8 @@ def read(span: Span) -> Reading:
     says.framework = _FORMATS.get(str(_value(span, "mlflow.message.format")), "mlflow")
     if semantic_kernel.OFFERED in span.attributes:
         says.framework = "semantic-kernel"
+    elif llama_index.wrote(span):
+        says.framework = "llama-index"
     fail(says, span)
     metadata = _value(span, "metadata")
     if isinstance(metadata, Mapping) and (

@@ -5,6 +5,7 @@ What a model said and called is in log records (``gen_ai.choice``), never in the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 
 from . import genai
-from .base import Dialect
+from .base import Dialect, Framework
 
 _SCOPE = "semantic_kernel."
 _FRAMEWORK = "semantic-kernel"
@@ -26,6 +27,17 @@ CALL_ID = "gen_ai.tool.call.id"
 _MESSAGES, _OVERRIDE = "messages", "instructions_override"
 _NOT_GIVEN = (None, "None")
 _CALLING = "tool_calls"
+
+
+# Older versions tell an agent of an orchestration, in the role of the user, whose turn it is:
+# "Transferred to refunds, adopt the persona immediately.", and "Transferred to rail" before what
+# another agent said.
+_TURN_COMES = re.compile(r"Transferred to \S+(?:, adopt the persona immediately\.)?\s*$")
+
+
+def retold(said: str) -> list[str] | None:
+    """Return an empty list for a message of an orchestration, which repeats no other."""
+    return [] if _TURN_COMES.match(said) else None
 
 
 def claims(span: Span) -> bool:
@@ -107,4 +119,5 @@ DIALECT = Dialect(
     resolve=resolve,
     tokens=genai.TOKENS,
     costs=genai.COSTS,
+    framework=Framework(retold=retold),
 )
