@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.model import Content, Said
+from baton.model import Content, Said, ToolCall
+from baton.readers import load_traces
 
 from .spans import (
     Piece,
@@ -26,6 +27,7 @@ from .spans import (
     tools,
     using,
 )
+from .truth import CAPTURES
 
 
 def _response(text: str, **counts: int) -> str:
@@ -163,3 +165,15 @@ def test_numbered_attributes_that_are_incomplete_spoil_no_others(odd: str) -> No
     }  # fmt: skip
     turn = read(using(piece("call"), **{"gen_ai.operation.name": "chat", **told}))
     assert (turn.input, turn.output) == (Content(text="Hi?"), Content(text="Hi."))
+
+
+def test_a_result_that_only_the_next_request_has_is_the_tools() -> None:
+    (trace,) = load_traces(CAPTURES / "semantic-kernel" / "nested_three_1_33_logs.json")
+    (found,) = (s for s in trace.turns[0].runs[2].steps if type(s) is ToolCall)
+    assert found.result == Content(text="ICE 571 to Graz at 09:12, 49 EUR")
+    assert found.unknown == []
+
+
+def test_a_message_of_an_orchestration_is_no_question_of_the_user() -> None:
+    (trace,) = load_traces(CAPTURES / "semantic-kernel" / "group_chat_1_33_logs.json")
+    assert all(run.input == Content(text="A line on Graz") for run in trace.turns[0].runs)

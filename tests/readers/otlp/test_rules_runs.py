@@ -446,3 +446,13 @@ def _asking(name: str, step: int, said: str | None, copy: str = "", **more: str)
 def test_agents_of_a_workflow_of_agno_are_inside_it() -> None:
     (trace,) = load_traces(CAPTURES / "agno" / "workflow.json")
     assert [run.inside for run in trace.turns[0].runs] == [["flow"]] * 3
+
+
+def test_an_agent_that_was_offered_no_tool_is_not_one_whose_tools_are_unknown() -> None:
+    (trace,) = load_traces(CAPTURES / "semantic-kernel" / "concurrent_logs.json")
+    assert [run.tools_offered for run in trace.turns[0].runs] == [[], [], []]
+
+
+def test_the_client_of_a_model_is_not_the_framework() -> None:
+    (trace,) = load_traces(CAPTURES / "crewai" / "coworker_raises.json")
+    assert trace.source.framework == "crewai"

@@ -390,11 +390,13 @@ def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) ->
         usage = model.usage or Usage(requests=1, complete=model.failed)
         if model.failed:
             usage.requests, usage.failed_requests = None, 1
+            usage.complete |= (usage.input_tokens, usage.output_tokens) == (None, None)
         requests.append(usage)
     summed = sum_usage(requests)
     if summed is not None and (summed.input_tokens, summed.output_tokens) != (None, None):
         return summed
-    totals = [agent.totals for agent in agents if agent.totals is not None]
+    own = (agent.totals for agent in agents if agent.totals is not None)
+    totals = [t for t in own if (t.input_tokens, t.output_tokens) != (None, None)]
     if totals:
         total = sum_usage(totals)
         if total is not None:

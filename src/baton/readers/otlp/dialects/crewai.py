@@ -42,6 +42,8 @@ _KICKOFF = ".kickoff"
 # task is around the span of the agent, and has the task and the answer.
 _CREW = "crewai.workflow"
 _DESCRIPTION, _ANSWER = "crewai.task.description", "traceloop.entity.output"
+EXECUTE = "Task.execute_"
+"""How MLflow's spans of tasks are called; each heard the description of its task."""
 # What its instrumentation wraps: one method for a task, which represents the agent of the task, and
 # one for the use of a tool.
 _TASK, _USE = "Task._execute_core", "ToolUsage._use"
@@ -96,7 +98,14 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in reversed(nodes):
         says, outer = node.says, node.parent
         if type(says) is AgentSpan and says.framework == _NAME and node.span.name != _TASK:
-            if outer is not None and _DESCRIPTION in outer.span.attributes:
+            task = outer.says if outer is not None else None
+            if (
+                outer is not None
+                and type(task) is PlainSpan
+                and outer.span.name.startswith(EXECUTE)
+            ):
+                says.input = task.asked()
+            elif outer is not None and _DESCRIPTION in outer.span.attributes:
                 says.input = content(outer.span.attributes[_DESCRIPTION])
                 says.output = content(outer.span.attributes.get(_ANSWER))
             else:

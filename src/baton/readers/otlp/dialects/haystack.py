@@ -258,5 +258,10 @@ def _called(invoker: Span, asked: Content | None) -> str | None:
 
 DIALECT = Dialect(
     # Before MLflow, which keeps Haystack's attributes and adds its own.
-    name="haystack", rank=14, claims=claims, read=read, resolve=resolve, prefixes=(_PREFIX,)
+    name="haystack",
+    rank=14,
+    claims=claims,
+    read=read,
+    resolve=resolve,
+    prefixes=(_PREFIX,),
 )

@@ -41,7 +41,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from . import langchain, llama_index, semantic_kernel
+from . import crewai, langchain, llama_index, semantic_kernel
 from .base import Dialect
 from .handover import hand_over
 
@@ -71,6 +71,9 @@ _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
 # its own attributes, and the name of such a span is `execute_tool find_trains`.
 _AGENT, _TOOL = "gen_ai.agent.name", "gen_ai.tool.name"
 _CALL_IDS = ("tool_call_id", semantic_kernel.CALL_ID)
+# CrewAI: a crew, and what only its agents have.
+_CREWS = frozenset({"Crew.kickoff", "Crew.kickoff_async", "Crew.akickoff"})
+_ROLE = "backstory"
 # How Python prints an answer that had not been streamed when the span ended.
 _STREAMED = re.compile(r"<(?:async_)?generator object ")
 # How MLflow names a method of a library: `Agent.run` and `Agent.run_sync` belong to one agent,
@@ -122,6 +125,12 @@ def read(span: Span) -> Reading:
         says.framework = "semantic-kernel"
     elif llama_index.wrote(span):
         says.framework = "llama-index"
+    elif span.name in _CREWS or _ROLE in span.attributes or _crew_action(given) is not None:
+        _crew(says, given, made)
+    elif span.name.startswith(crewai.EXECUTE):
+        says.framework = "crewai"
+        if type(says) is PlainSpan:
+            says.heard = _value(span, "description")
     fail(says, span)
     metadata = _value(span, "metadata")
     if isinstance(metadata, Mapping) and (
@@ -129,6 +138,30 @@ def read(span: Span) -> Reading:
     ):
         return langchain.refine(says, span, langchain.Carried(metadata, given, made))
     return says
+
+
+def _crew_action(given: Any) -> Mapping[str, Any] | None:
+    """Return the call of a tool as CrewAI parsed it: its arguments are a text in there."""
+    action = given.get("agent_action") if isinstance(given, Mapping) else None
+    return action if isinstance(action, Mapping) else None
+
+
+def _crew(says: Reading, given: Any, made: Any) -> None:
+    """Read a span of CrewAI, whose arguments are those of its own methods.
+
+    An agent is only given the context of its task. Its `tools` lack those for delegation.
+    """
+    says.framework = "crewai"
+    action = _crew_action(given)
+    if type(says) is ToolSpan and action is not None:
+        says.arguments = parsed(action.get("tool_input"))
+        says.result = content(made.get("result") if isinstance(made, Mapping) else made)
+        hand_over(says, None, {})
+    elif type(says) is AgentSpan:
+        says.heard, says.offered, says.reaches = None, None, {}
+    elif type(says) is PlainSpan:
+        said = text(made.get("raw")) if isinstance(made, Mapping) else None
+        says.heard, says.spoken = None, said
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
@@ -179,9 +212,8 @@ def _value(span: Span, key: str) -> Any:
 
 
 def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
-    named = text(_value(span, _AGENT)) or span.name
-    if span.name.startswith(_METHOD):
-        named = text(_value(span, "name"))
+    own = span.name.startswith(_METHOD)
+    named = text(_value(span, "name")) if own else text(_value(span, _AGENT)) or span.name
     says = AgentSpan(
         name=named,
         heard=_asked(given),
