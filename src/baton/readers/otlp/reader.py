@@ -396,7 +396,7 @@ def _usage(draft: RunSpans, models: list[ModelSpan], agents: list[AgentSpan]) ->
     if summed is not None and (summed.input_tokens, summed.output_tokens) != (None, None):
         return summed
     own = (agent.totals for agent in agents if agent.totals is not None)
-    totals = [t for t in own if (t.input_tokens, t.output_tokens) != (None, None)]
+    totals = [t for t in own if (t.input_tokens, t.output_tokens, t.cost_usd) != (None,) * 3]
     if totals:
         total = sum_usage(totals)
         if total is not None:
