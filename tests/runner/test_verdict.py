@@ -139,3 +139,13 @@ def test_scores_go_by_the_name_of_their_evaluator() -> None:
     evaluation = baton.evaluate(CASES, play, [Fixed("mine", [scored("another", "passed", 1.0)])])
     assert [found.evaluator for found in evaluation.results[0].scores] == ["mine"]
     assert evaluation.evaluators[0].passed == 1
+
+
+def test_a_reason_that_several_evaluators_could_not_score_for_is_written_once() -> None:
+    failed = build.turn("hi", build.run("desk"), status="failed", error="the model is gone")
+    case = build.case(build.expect("hi", response="yes", tool_calls=["find"]))
+    evaluation = baton.score(
+        [build.trace(failed, id="test")], [case], ["response", "tool_calls", "agent_chain"]
+    )
+    (written,) = [text for text in evaluation.problems if "the model is gone" in text]
+    assert written.startswith("`response`, `tool_calls` scored nothing: 0 skipped, 1 error each")

@@ -218,18 +218,31 @@ class Tally:
             )
         if not total:
             problems.append("there was nothing to score")
+        # If the only case of five evaluators is an error, its reason is written once.
+        silent: dict[tuple[str | None, ...], list[EvaluatorCounts]] = {}
         for counts in self.evaluators.values():
             asked = counts.skipped + counts.error or not self.cases["error"]
             if not counts.scored and not counts.optional and total and asked:
                 why = self._why.get(counts.evaluator)
-                problems.append(
-                    f"`{counts.evaluator}` scored nothing: {counts.skipped} skipped, "
-                    f"{counted(counts.error, 'error')} (mark it `optional: true` if that is fine)"
-                    + (f"; the first: {why}" if why else "")
-                )
+                by_error = why is not None and counts.error and not counts.skipped
+                key = (why, str(counts.error)) if by_error else (counts.evaluator,)
+                silent.setdefault(key, []).append(counts)
+        problems += [self._scored_nothing(same) for same in silent.values()]
         if total and not problems and not any(c.scored for c in self.evaluators.values()):
             problems.append("no evaluator scored anything")
         return [*problems, *decision.problems()]
+
+    def _scored_nothing(self, same: Sequence[EvaluatorCounts]) -> str:
+        """Say that evaluators scored nothing, for one reason."""
+        first = same[0]
+        names = ", ".join(f"`{counts.evaluator}`" for counts in same)
+        each, mark = (" each", "them") if len(same) > 1 else ("", "it")
+        why = self._why.get(first.evaluator)
+        return (
+            f"{names} scored nothing: {first.skipped} skipped, {counted(first.error, 'error')}"
+            f"{each} (mark {mark} `optional: true` if that is fine)"
+            + (f"; the first: {why}" if why else "")
+        )
 
     def status(self, decision: Decision = NOTHING) -> Literal["passed", "failed", "error"]:
         """Return the verdict: an error outranks a failure.
