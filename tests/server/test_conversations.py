@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from sqlalchemy import select, update
 
+import baton
 from baton.model import Trace
 from baton.server import conversations, span_chunks
 from baton.server.bodies import BodyGone, day_of
 from baton.server.conversations import BEYOND, DELETED, Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
-from baton.server.rows import narrow
+from baton.server.rows import Reading, narrow, write
 from baton.server.schema import (
     chunk,
     conversation,
@@ -535,3 +537,19 @@ def test_narrow_names_stay_apart() -> None:
     assert narrow("a\0b") == "a\ufffdb"
     assert len({narrow("ä" * 1000 + end) for end in ("", "1", "2")}) == 3
     assert all(len(narrow(text * 1000).encode()) <= 240 for text in ("x", "ä", "😀"))
+
+
+def test_a_return_is_no_dispatch_in_the_count_as_in_scores(store: Store) -> None:
+    text = (Path(__file__).parents[1] / "records" / "langgraph_supervisor_return.json").read_bytes()
+    record = msgspec.json.decode(text, type=Trace)
+    kinds = [made.kind for turn in record.turns for made in turn.dispatches]
+    assert "return" in kinds
+    (place,) = store.bodies.put(day_of(AT), [b"x"])
+    reading = Reading(
+        trace=record, place=place, state="complete", traces=["t"], spans=1, seen=AT, scores=[]
+    )
+    with store.write() as connection:
+        write(connection, 1, [reading], AT, traces=["t"])
+    (result,) = baton.score(record, evaluators=[{"type": "dispatch_completed", "optional": True}])
+    assert result.efficiency is not None
+    assert only(store)["dispatches"] == result.efficiency.dispatches == len(kinds) - 1

@@ -330,7 +330,8 @@ def _conversation_row(project: int, reading: Reading, now: float) -> Row:
         "status": turns[-1].status if turns else "incomplete",
         "turns": len(turns),
         "runs": sum(len(turn.runs) for turn in turns),
-        "dispatches": sum(len(turn.dispatches) for turn in turns),
+        # A return brings a result back, and passes no work on.
+        "dispatches": sum(made.kind != "return" for turn in turns for made in turn.dispatches),
         "spans": reading.spans,
         "input_tokens": _count(usage.input_tokens),
         "output_tokens": _count(usage.output_tokens),
