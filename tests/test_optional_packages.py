@@ -21,8 +21,8 @@ NEEDS = {
     "baton.providers.frameworks.adk_stand_ins": "google",
     "baton.providers.frameworks.pydantic_ai_stand_in": "pydantic",  # that program has it
     "baton.providers.instrument.collector": "opentelemetry",  # programs under OpenTelemetry: `otel`
-    "baton.providers.instrument.hearing": "opentelemetry",
-    "baton.providers.instrument.langchain": "langchain_core",  # that program has it
+    "baton.providers.instrument.span_receiver": "opentelemetry",
+    "baton.providers.instrument.langchain_handler": "langchain_core",  # that program has it
     "baton.providers.instrument.program_player": "opentelemetry",
     "baton.pytest_plugin": "pytest",  # loaded by pytest
     "baton.readers.otlp.wire.proto_convert": "google",  # spans as protobuf: `otel`

@@ -18,8 +18,8 @@ from google.adk.plugins.base_plugin import BasePlugin
 from google.genai import types
 
 from baton.model import Case, InputError, ProviderError
-from baton.providers.adk_orders import FORMAT, NAME, SWITCH, Order, passed
 from baton.providers.adk_play import SessionKey, trouble_of
+from baton.providers.adk_plugin_messages import FORMAT, NAME, SWITCH, Order, passed
 from baton.providers.frameworks.adk_agents import Agents
 from baton.stand_ins import Play, play_of
 

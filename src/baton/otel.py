@@ -46,19 +46,19 @@ try:
     )
 
     from baton.providers.instrument.frameworks import CLAUDE
-    from baton.providers.instrument.hearing import Hearing, watch
     from baton.providers.instrument.instrumentors import (
         after_import,
         is_recorded_or_refused,
         record_langchain,
     )
+    from baton.providers.instrument.span_receiver import Hearing, watch
 except ModuleNotFoundError as error:
     message = f"baton.otel needs OpenTelemetry: {install(requirement('otel'))}"
     raise ModuleNotFoundError(message, name=error.name) from error
 
 _LOG = logging.getLogger("baton")
 if TYPE_CHECKING:
-    from baton.providers.claude_hearing import Messages
+    from baton.providers.claude_recorder import Messages
     from baton.readers import Catalog
 
 __all__ = ["FileSpanExporter", "Recording", "Sending", "record", "send", "tag"]
@@ -107,7 +107,7 @@ class _Listening:
 
         def imported(_: ModuleType) -> None:
             # Only programs that use the SDK load the code to read its messages.
-            from baton.providers.claude_hearing import on_conversation
+            from baton.providers.claude_recorder import on_conversation
 
             on_conversation(_ClaudeWriter(self._to, failed).write)
             begun(f"{CLAUDE} (Baton's own)")
@@ -129,7 +129,7 @@ class _ClaudeWriter:
     def write(self, messages: Messages, agents: Catalog) -> None:
         """Write one conversation; an error never stops the program."""
         from baton.export.sdk_spans import sdk_spans
-        from baton.providers.claude_hearing import conversation_trace
+        from baton.providers.claude_recorder import conversation_trace
 
         try:
             resource = self._made_by.merge(Resource(dict(_tagger.attributes)))

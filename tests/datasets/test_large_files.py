@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import baton
-from baton.formats.opening import first_of_lines
+from baton.formats.input_files import first_of_lines
 from baton.model import InputError, Location
 
 COUNT = 20

@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from baton.formats.opening import first_of_lines_in
+from baton.formats.input_files import first_of_lines_in
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from baton.formats.rewrite import rewrite
+from baton.formats.edit_values import rewrite
 from baton.formats.yaml import dump_yaml, load_yaml
 from baton.model import InputError
 

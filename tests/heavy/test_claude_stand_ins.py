@@ -18,8 +18,8 @@ from tests.heavy.playing_again import assert_fixed_by
 
 from baton.datasets.dispatch_cases import dispatch_case
 from baton.model import Content, Form, InputError, ProviderError, Trace
-from baton.providers.claude_play import staged
 from baton.providers.claude_sdk import ClaudeSdkOptions, sdk_options
+from baton.providers.claude_stand_ins import staged
 from baton.stand_ins import playing
 from baton.testing.llm import Received, Reply
 

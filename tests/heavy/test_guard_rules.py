@@ -12,8 +12,8 @@ import pytest
 from baton.guard import Guard, Store
 from baton.guard.decide_event import Decision, Event
 from baton.guard.policy import Policy
+from baton.model.current_guard import DECISIONS
 from baton.model.prices import ModelPrice
-from baton.model.watching import DECISIONS
 
 from .guarded import ANSWER, CHARGES, KEY, LAB_MAY_ANSWER, Calls
 from .test_guards import rules

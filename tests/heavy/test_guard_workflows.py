@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from baton.guard import Guard
-from baton.model.watching import DECISIONS
+from baton.model.current_guard import DECISIONS
 
 from .guarded import ANSWER, Calls
 from .test_guards import rules

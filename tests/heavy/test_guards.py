@@ -12,7 +12,7 @@ from tests.guard.test_answer_checks import CLEAN
 from baton.formats.document import Document
 from baton.guard import Guard
 from baton.guard.policy import Policy, read_policy
-from baton.model.watching import DECISIONS
+from baton.model.current_guard import DECISIONS
 from baton.testing import LlmServer, Reply
 
 from .guarded import ANSWER, CHARGES, KEY, Calls

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.improvements.choice import Chosen, Failing, Pointed, choose
+from baton.improvements.choose_component import Chosen, Failing, Pointed, choose
 from baton.model import FailedAt, Hop, InputError
 from baton.stats.comparison import CASES_PASSED, Axis
 from baton.store import IndexRow

@@ -12,7 +12,7 @@ from textwrap import dedent
 import msgspec
 import pytest
 
-from baton.improvements.choice import Pointed
+from baton.improvements.choose_component import Pointed
 from baton.improvements.journal import JOURNAL, Journal
 from baton.improvements.result import Improvement
 from baton.model import InputError, JudgeRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.improvements.split import Drawn, Leaks, Unit, draw, texts_of, units_of
+from baton.improvements.split_cases import Drawn, Leaks, Unit, draw, texts_of, units_of
 from baton.model import (
     Case,
     Content,

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from baton.components import read_examples
-from baton.improvements.choice import Pointed
+from baton.improvements.choose_component import Pointed
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.report import print_improvement

@@ -15,7 +15,7 @@ import pytest
 
 from baton.model import Case, InputError, ProviderError
 from baton.providers.base_provider import Surroundings
-from baton.providers.instrument.warm import Before, warm, warm_workers
+from baton.providers.instrument.warm_workers import Before, warm, warm_workers
 from baton.providers.python import Python, PythonOptions
 from baton.testing.build import case
 

@@ -10,7 +10,7 @@ import pytest
 
 import baton
 from baton.cli.app import main
-from baton.export.received import encode_received
+from baton.export.received_otlp import encode_received
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.wire.read import body_records
 from baton.readers.otlp.wire.streams import Report

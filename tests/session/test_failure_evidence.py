@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import ROOT, Baton
 
 from baton.feed.issues import Issue, Rate
-from baton.improvements.choice import Pointed
+from baton.improvements.choose_component import Pointed
 from baton.model import Case, DispatchCase, InputError, MadeDispatch, Origin
 from baton.session.failure_evidence import Evidence, at_fault, evidence_of, with_labels
 from baton.testing.build import delegate, run, trace, turn

@@ -18,7 +18,7 @@ from tests.server.test_issues import DEAD, OUTSIDE, a_day, arrive, fails, judged
 
 from baton import connect
 from baton.feed.issue_progress import Fix, Investigation, Quote, Rating, Statement
-from baton.replays.new_text import NewText
+from baton.replays.text_risks import NewText
 from baton.server.access import create_key
 from baton.server.schema import issue_proof
 from baton.server.store import Store

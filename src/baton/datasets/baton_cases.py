@@ -16,7 +16,7 @@ from baton.datasets.dispatch_cases import (
     turns_of,
 )
 from baton.datasets.stand_in_files import with_file
-from baton.datasets.writing import Blobs, Writer, stated, text_of
+from baton.datasets.writers import Blobs, Writer, stated, text_of
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.key_case import ExtraKey
 from baton.model import (

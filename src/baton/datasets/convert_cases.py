@@ -20,7 +20,7 @@ from baton.datasets.files import (
     read_data,
 )
 from baton.datasets.strands import STRANDS
-from baton.datasets.writing import Head, Writer
+from baton.datasets.writers import Head, Writer
 from baton.formats.adk import EvalCase, FunctionCall, Part, attachments, author_pair
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.explain import Path, path_text

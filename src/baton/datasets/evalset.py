@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from baton.datasets.writing import Blobs, Head, Writer, placed, stated, text_of
+from baton.datasets.writers import Blobs, Head, Writer, placed, stated, text_of
 from baton.formats.adk import (
     TRANSFER_TOOL,
     EvalCase,

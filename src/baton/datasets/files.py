@@ -20,9 +20,9 @@ from baton.datasets.stand_in_files import with_file
 from baton.datasets.strands import Known, strands_case
 from baton.formats.document import Document, raw_documents, read_bytes, without_comments
 from baton.formats.evaluation_folder import is_evaluation
+from baton.formats.input_files import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.key_case import ExtraKey, snake
 from baton.formats.nesting import is_too_deep
-from baton.formats.opening import first_of_lines, first_of_lines_in, iter_lines, read_small
 from baton.formats.own_files import is_hidden_or_installed, stays_in
 from baton.formats.strands import CASE_KEYS
 from baton.model import (

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from baton.datasets.stand_in_files import chaos
-from baton.datasets.writing import Blobs, Writer, stated
+from baton.datasets.writers import Blobs, Writer, stated
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.key_case import ExtraKey
 from baton.formats.strands import ExpectedInteraction, StrandsCase

@@ -19,7 +19,7 @@ from baton.components import faults_of_change
 from baton.formats.document import Document, read_bytes
 from baton.model import AgentCard, Form, InputError, text_hash
 from baton.replays.moments import Counted, Replayed
-from baton.replays.new_text import new_in
+from baton.replays.text_risks import new_in
 
 from .issue_progress import FIX_KINDS, Fix, FixKind, Proof, Statement
 from .taxonomy import Category, subtype_named

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from baton.replays.moments import Counted
-from baton.replays.new_text import NewText
+from baton.replays.text_risks import NewText
 
 from .issues import Issue
 

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from baton.model import InputError, Problem
 from baton.model.limits import SPAN_FILE_BYTES
 
-from .opening import current, too_large
+from .input_files import current, too_large
 
 PIECE = 1 << 20
 """The number of bytes fetched at once."""

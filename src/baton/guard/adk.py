@@ -17,7 +17,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai import types
 
 from baton.model import RefusedError
-from baton.providers.frameworks.at_work import prompt_of
+from baton.providers.frameworks.running_agents import prompt_of
 
 from .calls import Call, begin_call, begin_run, current_call, end_call, tell
 from .decide_event import Decision

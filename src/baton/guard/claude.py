@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from baton.model import InputError
-from baton.model.watching import DECISIONS
+from baton.model.current_guard import DECISIONS
 
 from .claude_files import AgentMeta, SessionFiles
 from .decide_event import Decision, Event, failed_decision

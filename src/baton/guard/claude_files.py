@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from baton.model.current_guard import GUARD_NOTES
 from baton.model.prices import Prices, cost_of
 from baton.model.trace import Usage
 from baton.model.views import token_count
-from baton.model.watching import GUARD_NOTES
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}\Z")
 _MOST = 256 << 20

@@ -19,7 +19,7 @@ from langgraph.config import get_config
 from langgraph.types import Command, interrupt
 
 from baton.model import RefusedError
-from baton.providers.frameworks.at_work import prompt_of, receiver_of
+from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
 from .calls import Call, begin_run, calling, tell
 from .decide_event import Decision

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from agents import Agent, AgentHooks, FunctionTool, Handoff, handoff
 
 from baton.model import RefusedError
-from baton.providers.frameworks.at_work import prompt_of, receiver_of
+from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
 from .calls import Call, begin_run, call_later, current_call, tell
 from .runtime import Guard, Place

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic_ai import ApprovalRequired
 from pydantic_ai.capabilities import AbstractCapability
 
-from baton.providers.frameworks.at_work import prompt_of, receiver_of
+from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
 from .calls import begin_run, call_later, tell
 from .decide_event import Decision

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from baton.model import Content, InputError, RefusedError, ToolCall
-from baton.model.watching import DECISIONS, watched_by
+from baton.model.current_guard import DECISIONS, watched_by
 
 from .decide_event import Decision, Event, Handed, failed_decision
 from .policy import OF_WORK, Policy, load_policy, named_agents, validated, with_usual_depth

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from baton.http.blocking import QuickClient
+from baton.http.blocking_client import QuickClient
 from baton.http.credentials import Credentials, plain_address
 from baton.http.responses import NoAnswer, Refused
 

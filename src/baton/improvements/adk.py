@@ -40,7 +40,7 @@ from baton.model import (
 )
 from baton.providers.frameworks.adk_agents import changed, texts_of
 
-from .choice import MOST
+from .choose_component import MOST
 from .journal import Journal
 from .plays import CANDIDATES, Options
 from .result import Improvement, Strategy

@@ -20,7 +20,7 @@ from baton.model import InputError, Problem
 from baton.runner.judged_subjects import JudgedThing
 from baton.store import IndexRow
 
-from .choice import Pointed
+from .choose_component import Pointed
 from .result import Study
 
 JOURNAL = "journal.jsonl"

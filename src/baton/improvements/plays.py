@@ -12,9 +12,9 @@ from baton.model import Case, CaseResult, InputError, RunOptions, counted
 from baton.model.option_names import option
 from baton.store import row_of
 
-from .choice import Pointed
+from .choose_component import Pointed
 from .journal import Journal, Play, hash_of
-from .reflect import described
+from .proposal_prompts import described
 from .result import Split, Strategy
 
 CANDIDATES = 40

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from baton.replays.new_text import NewText
+from baton.replays.text_risks import NewText
 from baton.stats.calibration import Quality
 from baton.stats.comparison import Axis, Comparison
 

@@ -32,7 +32,7 @@ from baton.model import (
     counted,
     digest,
 )
-from baton.replays.new_text import new_in
+from baton.replays.text_risks import new_in
 from baton.runner.calibration_report import calibration_report, people, placed
 from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
@@ -40,9 +40,9 @@ from baton.stats.comparison import Axis, CaseValues
 
 from .journal import Journal, Proposal, Verdict, hash_of
 from .proof import Side, prove
-from .reflect import Material, question, request
+from .proposal_prompts import Material, question, request
 from .result import Calibrated, Candidate, Improvement, Strategy, Study
-from .split import Drawn, Leaks, Unit, draw
+from .split_cases import Drawn, Leaks, Unit, draw
 from .strategies import WAYS, Asking, Ended, Scored, search
 
 T = TypeVar("T")

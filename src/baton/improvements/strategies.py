@@ -16,7 +16,7 @@ from baton.model import InputError, suggestion
 from baton.model.option_names import option
 from baton.plugins.origin import install, requirement
 
-from .reflect import Material
+from .proposal_prompts import Material
 from .result import Strategy
 
 ALIASES: dict[str, Strategy] = {

@@ -20,16 +20,16 @@ from baton.gate.baseline import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.model.option_names import option
 from baton.model.score import rounded
-from baton.replays.new_text import new_in
+from baton.replays.text_risks import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 
-from .choice import Chosen, Failing, choose, pointing
+from .choose_component import Chosen, Failing, choose, pointing
 from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, RepeatEach, StoppedError
 from .proof import Decided, Side, prove, side_of
-from .reflect import MOMENTS, Material, question, request
+from .proposal_prompts import MOMENTS, Material, question, request
 from .result import Candidate, Improvement, Study
-from .split import Leaks, draw, texts_of, units_of
+from .split_cases import Leaks, draw, texts_of, units_of
 from .strategies import (
     WAYS,
     Asking,

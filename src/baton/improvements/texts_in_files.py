@@ -22,6 +22,7 @@ import msgspec
 from baton.components import are_examples, read_examples
 from baton.formats.claude_definitions import agent_parts, sections, with_sections
 from baton.formats.document import Document
+from baton.formats.edit_values import rewrite
 from baton.formats.own_files import (
     is_hidden_or_installed,
     make_folder,
@@ -29,7 +30,6 @@ from baton.formats.own_files import (
     open_regular,
     write_whole,
 )
-from baton.formats.rewrite import rewrite
 from baton.model import InputError, Problem
 
 FILES = 5_000

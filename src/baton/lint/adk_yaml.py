@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.formats.document import Document
-from baton.formats.opening import read_bytes
+from baton.formats.input_files import read_bytes
 from baton.model import InputError
 
 from .adk_code import ADK_TOOLS, LLM_AGENTS, MODEL_TOOLS, OPAQUE, Child, CodeAgent, Instruction

@@ -70,7 +70,7 @@ from .evaluation import (
     RunOptions,
 )
 from .integrity import integrity_problems, usage_problems
-from .ports import (
+from .interfaces import (
     EvalContext,
     Evaluator,
     Exchange,

@@ -14,7 +14,7 @@ from baton.providers.prompt_delivery import Prompts
 from baton.stand_ins import play_of
 
 if TYPE_CHECKING:
-    from baton.providers.adk_orders import Reply
+    from baton.providers.adk_plugin_messages import Reply
     from baton.providers.adk_server import Shared
 
 
@@ -55,7 +55,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
 
     async def __call__(self, case: Case) -> Trace:
         """Play a case; raises ProviderError."""
-        from baton.providers.adk_plugged import PluggedServer
+        from baton.providers.adk_plugin_server import PluggedServer
         from baton.providers.adk_server import HttpServer
 
         if self._shared is None:
@@ -83,7 +83,7 @@ class AdkHttp(ConfiguredProvider[AdkHttpOptions]):
         return known if self._prompts.texts else {*known, *(await self._plugin_answer()).tools}
 
     async def _plugin_answer(self) -> Reply:
-        from baton.providers.adk_plugged import PluggedServer, nobody
+        from baton.providers.adk_plugin_server import PluggedServer, nobody
 
         if self._shared is None:
             raise RuntimeError("enter the provider with `async with` first")

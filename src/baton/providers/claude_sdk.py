@@ -47,7 +47,7 @@ from baton.providers.base_provider import (
     refuse_unplayable,
     stood_in,
 )
-from baton.providers.claude_moment import (
+from baton.providers.claude_dispatch_start import (
     GOES_ON,
     Memory,
     moment,
@@ -55,7 +55,7 @@ from baton.providers.claude_moment import (
     with_name,
     with_tool,
 )
-from baton.providers.claude_play import Cast, offered, staged, without_stubs
+from baton.providers.claude_stand_ins import Cast, offered, staged, without_stubs
 from baton.providers.frameworks.program import asked_of
 from baton.providers.user_functions import named
 from baton.readers import Catalog

@@ -39,10 +39,10 @@ from .base_provider import (
     refuse_unplayable,
     stood_in,
 )
-from .claude_hearing import Messages, hear_claude, heard_into
-from .claude_hearing import trace_of as claude_trace
-from .claude_moment import with_name
-from .claude_play import without_stubs
+from .claude_dispatch_start import with_name
+from .claude_recorder import Messages, hear_claude, heard_into
+from .claude_recorder import trace_of as claude_trace
+from .claude_stand_ins import without_stubs
 from .frameworks.framework import classes_of
 from .frameworks.program import Program, asked_of, is_framework_object, is_of_adk
 from .instrument.worker_protocol import Setup, TextsAndTools, Workers

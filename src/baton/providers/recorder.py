@@ -63,9 +63,9 @@ from baton.model import (
     Usage,
     usage_problems,
 )
+from baton.model.current_guard import DECISIONS, WATCHER, Watcher
 from baton.model.trace import SCHEMA_VERSION
 from baton.model.views import sum_usage
-from baton.model.watching import DECISIONS, WATCHER, Watcher
 from baton.stand_ins.play import Play, Request, current
 
 from .user_functions import NOT_JSON, as_json, named

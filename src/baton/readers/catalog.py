@@ -11,7 +11,7 @@ import msgspec
 
 from baton.formats.claude_definitions import agent_file, agents_folder, is_sdk_agents, sdk_agents
 from baton.formats.document import Document, read_bytes
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import AgentCard, InputError, Problem
 
 Catalog = dict[str, AgentCard]

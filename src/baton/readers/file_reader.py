@@ -11,8 +11,8 @@ import msgspec
 
 from baton.formats.document import Document, Places, places_of, raw_documents
 from baton.formats.evaluation_folder import BODIES, is_evaluation
+from baton.formats.input_files import InputFile, iter_lines, open_file
 from baton.formats.key_case import snake
-from baton.formats.opening import InputFile, iter_lines, open_file
 from baton.model import InputError, Problem, Source, Trace
 
 from .adk.reader import read_conversation, read_eval_case, read_result_file, read_session

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES
-from baton.formats.opening import InputFile, current, one_by_one, too_large
+from baton.formats.input_files import InputFile, current, one_by_one, too_large
 from baton.formats.storage_addresses import (
     PIECE,
     copy_bounded,

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from baton.formats.evaluation_folder import BODIES, is_evaluation
-from baton.formats.opening import InputFile, copied, iter_lines, one_by_one, why_no_text
+from baton.formats.input_files import InputFile, copied, iter_lines, one_by_one, why_no_text
 from baton.formats.own_files import LEADS_OUT, is_hidden_or_installed, stays_in
 from baton.model import DEFINED, AgentCard, InputError, Problem, Trace
 from baton.model.redact import ON, RedactLike, redaction_of

@@ -43,7 +43,7 @@ from baton.stats.intervals import Estimate, share
 from baton.store import row_of
 
 from .cases import answered_tools, safe, states_something
-from .seen import Seen, differences, recorded_in, seen_in
+from .outcome import Seen, differences, recorded_in, seen_in
 
 MakeProvider = Callable[[Mapping[str, str]], ConfiguredProvider[Any]]
 """Builds a provider with changed texts; a new one each time, not entered yet."""

@@ -14,7 +14,7 @@ from baton.reports.text import Text, console_for, one_line
 from baton.stats.comparison import PASSED
 
 from .moments import Replayed, ReplayedCase
-from .seen import Seen
+from .outcome import Seen
 
 STYLES = {
     "fixed": "green",

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from sqlalchemy import Connection, RowMapping, Table, select
 
-from baton.export.received import encode_received
+from baton.export.received_otlp import encode_received
 from baton.export.spans import spans_of
 from baton.export.wire_json import encode_json
 from baton.model import Trace

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import Connection, case, select
 
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import Dropped, InputError
 from baton.model.redact import ON
 from baton.readers.otlp.span import Event, Span

@@ -23,7 +23,7 @@ from typing import IO, Protocol, cast
 
 import zstandard
 
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import InputError, Problem, Trace
 from baton.model.redact import ON, Redaction
 from baton.readers.otlp.wire.sniff import is_otlp

@@ -17,7 +17,7 @@ from baton.feed.failures import Failure, failures_of
 from baton.model import CaseResult, InputError, Judge, Trace, suggestion
 from baton.model.option_names import option
 from baton.model.views import index_of
-from baton.replays.seen import Seen, differences
+from baton.replays.outcome import Seen, differences
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PROVEN_SPECS, EvaluatorSpec, Specs, make_plan
 

@@ -38,8 +38,8 @@ from baton.datasets.files import (
     read_file,
 )
 from baton.formats.document import Document, without_comments
+from baton.formats.edit_values import rewrite
 from baton.formats.own_files import naming, open_regular, stays_in, write_whole
-from baton.formats.rewrite import rewrite
 from baton.formats.yaml import dump_yaml, load_yaml
 from baton.model import Case, InputError, Problem, Trace, digest, suggestion
 from baton.model.redact import ON

@@ -18,7 +18,7 @@ from baton.feed.failures import failures_of
 from baton.feed.issue_progress import Progress
 from baton.feed.issues import Issue
 from baton.formats.document import read_bytes
-from baton.improvements.choice import OF_SENDER, Pointed, pointing
+from baton.improvements.choose_component import OF_SENDER, Pointed, pointing
 from baton.model import Case, CaseResult, InputError, Problem, Trace, counted
 from baton.model.option_names import option
 from baton.model.views import index_of

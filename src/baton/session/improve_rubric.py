@@ -15,9 +15,9 @@ from baton.config.judge_config import JudgeConfig, JudgeFlags, make_judge_of
 from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric_files import load_rubric
 from baton.formats.document import Document, read_bytes
-from baton.formats.rewrite import rewrite
+from baton.formats.edit_values import rewrite
 from baton.improvements.journal import Journal
-from baton.improvements.reflect import MOMENTS
+from baton.improvements.proposal_prompts import MOMENTS
 from baton.improvements.result import Improvement, Strategy, Study
 from baton.improvements.rubrics import CANDIDATES, Options, Progress, RubricSearch
 from baton.improvements.strategies import WAYS, strategy_named

@@ -28,7 +28,7 @@ from baton.replays.cases import Played as Form
 from baton.replays.cases import StatedKey, conversation_cases, dispatch_cases, in_form
 from baton.replays.moments import MakeProvider, Moments, Replayed
 from baton.replays.moments import replay as play_again
-from baton.replays.seen import Seen, recorded_conversation
+from baton.replays.outcome import Seen, recorded_conversation
 from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Specs

@@ -17,7 +17,7 @@ import msgspec
 from baton.config.dialects.adk import FILE_NAME as CRITERIA
 from baton.datasets.labels import Label
 from baton.feed.issue_progress import Fix, Investigation, Promotion
-from baton.formats.opening import read_bytes
+from baton.formats.input_files import read_bytes
 from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.http.responses import PULL_MIB, Fault, Limits, NoAnswer, Refused

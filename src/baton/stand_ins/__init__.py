@@ -7,7 +7,7 @@ The module of a framework calls :func:`current` before each call of a tool or an
 from baton.model.stand_ins import check_names
 
 from .answer_sources import Answer
-from .decision import decision_trace
+from .decision_record import decision_trace
 from .play import (
     Decided,
     Imagine,

@@ -272,7 +272,7 @@ class Play:
         Calls are found by their id, else by name, caller and arguments, in order. Those that are
         not found are named in ``attributes["stand-ins not in the record"]``.
         """
-        from .marks import mark
+        from .mark_answers import mark
 
         mark(trace, self.answers)
 

@@ -23,7 +23,7 @@ import msgspec
 
 from baton.formats.evaluation_folder import BODIES, INDEX, open_folder
 from baton.formats.evaluation_header import HEADER, UNFINISHED, read_header
-from baton.formats.opening import current
+from baton.formats.input_files import current
 from baton.formats.own_files import open_regular
 from baton.formats.storage_addresses import (
     PIECE,

@@ -17,7 +17,7 @@ from pydantic_ai.mcp import MCPToolset
 
 from baton.guard import Guard
 from baton.guard.pydantic_ai import GuardCapability
-from baton.model.watching import DECISIONS
+from baton.model.current_guard import DECISIONS
 
 from .in_pydantic_ai import scripted
 

@@ -19,7 +19,7 @@ from baton.evaluators import (
     HandoffLoops,
     ResultUsed,
 )
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import EvalContext, Trace, integrity_problems
 
 from .spans import agent, call, model, only, read, read_trace, spans, tool, workflow

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from baton.model import Message, ProviderError
-from baton.providers.claude_hearing import hear_user
-from baton.providers.claude_moment import GOES_ON, moment
-from baton.providers.claude_play import Cast, is_staged, listed, prefix_of, staged
+from baton.providers.claude_dispatch_start import GOES_ON, moment
+from baton.providers.claude_recorder import hear_user
+from baton.providers.claude_stand_ins import Cast, is_staged, listed, prefix_of, staged
 from baton.readers.builder import MAIN
 from baton.stand_ins import current
 

@@ -13,9 +13,9 @@ import msgspec
 from baton.model import Message, ProviderError
 from baton.stand_ins import Request, current
 
-from .at_work import agents_used_by, content
 from .framework import KEPT, Framework, Session, Text, is_a
 from .langgraph_calls import ended, functions_of, graph_name, install, is_loop, prompt_in, receiver
+from .running_agents import agents_used_by, content
 
 # A state like `{"request": ..., "order": ..., "answer": ...}` has one key of these.
 _MESSAGE_KEYS = frozenset(

@@ -33,8 +33,8 @@ from baton.model import ProviderError
 from baton.providers.user_functions import NOT_JSON, as_json
 from baton.stand_ins import Decided, Play, Request, StandInError, current
 
-from .at_work import answered, answered_now, at_work, handed_on, receiver_of
 from .framework import is_a
+from .running_agents import answered, answered_now, at_work, handed_on, receiver_of
 from .tool_source import gives, made_in
 
 UNNAMED = ("LangGraph", "")

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from baton.model import Message
 
-from .at_work import agents_used_by
 from .framework import KEPT, Framework, Session, Text, attribute, is_a
 from .openai_agents_stand_in import go_on, name_of, switch_on
+from .running_agents import agents_used_by
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:

@@ -20,8 +20,8 @@ import msgspec
 from baton.model import Message, ProviderError
 from baton.stand_ins import Play, Request, StandInError, current
 
-from .at_work import answered, at_work, content, handed_on, is_listed, realtime, receiver_of
 from .framework import is_a
+from .running_agents import answered, at_work, content, handed_on, is_listed, realtime, receiver_of
 
 _SEAMS = (
     ("agents.run_internal.tool_execution", "_invoke_function_tool_with_metadata"),

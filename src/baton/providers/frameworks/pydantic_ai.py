@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from baton.model import Message, ProviderError
 
-from .at_work import agents_used_by
 from .framework import KEPT, Framework, Session, Text, attribute, is_a
+from .running_agents import agents_used_by
 
 
 async def _ask(agent: Any, message: Any, session: Session) -> Any:

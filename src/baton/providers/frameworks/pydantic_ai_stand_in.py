@@ -34,7 +34,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from baton.model import Message, ProviderError
 from baton.stand_ins import Play, Request, StandInError, current
 
-from .at_work import answered, at_work, begin, content, handed_on, realtime, receiver_of
+from .running_agents import answered, at_work, begin, content, handed_on, realtime, receiver_of
 
 _CALL: ContextVar[ToolCallPart | None] = ContextVar("baton_tool_call", default=None)
 _OUTCOMES: dict[str, Any] = {"failed": "failed", "refused": "denied"}

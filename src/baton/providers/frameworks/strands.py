@@ -15,8 +15,8 @@ import msgspec
 from baton.model import Message
 from baton.stand_ins import current
 
-from .at_work import agents_used_by, content
 from .framework import KEPT, Framework, Session, Text, is_a
+from .running_agents import agents_used_by, content
 from .strands_calls import agent_of, install, receiver
 
 _LOCKS: WeakKeyDictionary[Any, asyncio.Lock] = WeakKeyDictionary()

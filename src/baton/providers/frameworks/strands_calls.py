@@ -31,8 +31,8 @@ from baton.providers.user_functions import NOT_JSON, as_json
 from baton.stand_ins import Decided, Play, Request, StandInError, current
 from baton.stand_ins.answer_sources import Answer
 
-from .at_work import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
 from .framework import is_a
+from .running_agents import AtWork, dispatched, handed_on, is_listed, now, put, receiver_of
 from .tool_source import made_in
 
 _MARK = "__baton__"

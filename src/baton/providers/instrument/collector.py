@@ -22,7 +22,7 @@ from baton.model import InputError
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.wire.sdk import from_sdk, log_from_sdk
 
-from .hearing import Hearing
+from .span_receiver import Hearing
 
 _REMEMBERED = 10_000
 """The number of traces of finished cases whose ids are remembered."""

@@ -91,7 +91,7 @@ def record_langchain(note: Callable[[str], None]) -> None:
         return
 
     def imported(_: ModuleType) -> None:
-        from .langchain import switch_on
+        from .langchain_handler import switch_on
 
         switch_on()
         note("langchain (Baton's own handler)")

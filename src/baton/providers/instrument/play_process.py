@@ -25,7 +25,7 @@ from baton.providers.user_functions import NO_SESSION, NOT_JSON, named, worded
 from baton.safe_output import tracebacks_shown
 from baton.stand_ins import Answer, LlmQuestion, imagining
 
-from .warm import Before
+from .warm_workers import Before
 from .worker_protocol import (
     CLEAN_UP,
     AskLlm,

@@ -25,7 +25,7 @@ from baton.providers.user_functions import NOT_JSON, as_json, call, worded
 from baton.stand_ins import Answer as StandInAnswer
 from baton.stand_ins import Imagining, LlmQuestion, who_imagines
 
-from .warm import Process, warm
+from .warm_workers import Process, warm
 from .worker_protocol import (
     CLEAN_UP,
     Answer,
@@ -67,7 +67,7 @@ class WorkerEnded(Exception):  # noqa: N818 - it says what became of the process
 
 
 class Started:
-    """A process that is started; see :class:`baton.providers.instrument.warm.Process`."""
+    """A process that is started; see :class:`baton.providers.instrument.warm_workers.Process`."""
 
     def __init__(self) -> None:
         # A new session, because this process handles Ctrl-C, and so that everything the program

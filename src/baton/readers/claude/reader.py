@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import read_bytes
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import AgentRun, Dispatch, Dropped, InputError, Problem, Source, Trace, Turn, Usage
 from baton.model.trace import GUARD
 from baton.model.views import sum_usage

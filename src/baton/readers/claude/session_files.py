@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from baton.formats.document import read_bytes
+from baton.formats.input_files import InputFile, one_by_one
 from baton.formats.nesting import decode_json
-from baton.formats.opening import InputFile, one_by_one
 from baton.formats.own_files import stays_in
 from baton.model import InputError, Problem
+from baton.model.current_guard import GUARD_NOTES
 from baton.model.trace import OF_DECISIONS
-from baton.model.watching import GUARD_NOTES
 
 _HEAD_LINES, _HEAD_BYTES = 12, 1 << 20
 AGENT_FILES = "agent-*.jsonl"

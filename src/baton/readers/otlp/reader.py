@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import (
     SCHEMA_VERSION,
     AgentCard,

@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from baton.formats.input_files import InputFile, current
 from baton.formats.nesting import is_value_too_deep
-from baton.formats.opening import InputFile, current
 from baton.model import Dropped, InputError, Problem
 from baton.model.limits import SPAN_FILE_BYTES
 from baton.readers.otlp.span import Conversation, Event, Span

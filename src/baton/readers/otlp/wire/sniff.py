@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from baton.formats.opening import InputFile
+from baton.formats.input_files import InputFile
 from baton.model import InputError
 
 from .protobuf import BYTES, NoProtobuf, fields

@@ -29,7 +29,7 @@ from baton.model import (
 )
 from baton.readers.builder import MAIN
 
-from .claude_play import merged_settings
+from .claude_stand_ins import merged_settings
 
 _CALLS = ("Agent", "Task")
 GOES_ON = "CLAUDE_CODE_RESUME_INTERRUPTED_TURN"

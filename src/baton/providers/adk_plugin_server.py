@@ -14,8 +14,16 @@ from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.responses import Refused
 from baton.model import Case, ProviderError, Session, Source
-from baton.providers.adk_orders import NAME, REFUSED_BY_ADK, SWITCH, Order, Reply, bare, take
 from baton.providers.adk_play import Answer, SessionKey, Watching
+from baton.providers.adk_plugin_messages import (
+    NAME,
+    REFUSED_BY_ADK,
+    SWITCH,
+    Order,
+    Reply,
+    bare,
+    take,
+)
 from baton.providers.adk_server import AdkClient, HttpServer, Shared, read_answer
 from baton.providers.agent_server import refusal
 from baton.providers.user_functions import aside
