@@ -46,7 +46,10 @@ from baton import components
 if TYPE_CHECKING:
     from .pool import Worker
 
-_START = "import sys; sys.path[:] = {path!r}; from baton.providers.instrument.warm_workers import main; main()"
+_START = (
+    "import sys; sys.path[:] = {path!r}\n"
+    "from baton.providers.instrument.warm_workers import main; main()"
+)
 _SETUPS = 2
 """Number of setups whose workers are kept: a candidate's, and that of the texts to compare with."""
 _READY = 300.0
