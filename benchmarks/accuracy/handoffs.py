@@ -36,6 +36,7 @@ FOLDERS: dict[str, Path] = {
     "fifteenth dispatches": OWN / "fifteenth",
     "sixteenth dispatches": OWN / "sixteenth",
     "seventeenth dispatches": OWN / "seventeenth",
+    "eighteenth dispatches": OWN / "eighteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""

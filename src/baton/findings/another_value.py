@@ -20,6 +20,7 @@ _OTHERWISE = regex(
         |left|remain\w*|rest|free|total|together|altogether|sum|difference|combined|more|less|larger
         |smaller|longer|shorter|above|below|higher|lower|cheaper|dearer|höher|niedriger|teurer
         |günstiger|by\ law|if|once|ago|before|after|until|since|in\ time|warn\w*|again
+        |frei\w*|übrig\w*|restlich\w*|restant\w*|libres?|quedan?
         |your\ own|our\ own|bring|plus|minus|not\ \w+\ but|wrong\w*|correct\w*|mistake\w*)\b""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -60,9 +61,19 @@ def speaks_of_another(clause: str, result: str) -> bool:
     return bool(_added(_ANOTHER, clause, result))
 
 
-def reports_change(clause: str, result: str) -> bool:
-    """Return whether a clause says that a value was changed."""
-    return bool(_added(_CHANGES, clause, result))
+# "I've changed it: cpu > 80 % for 5 minutes".
+_CHANGED_IT = regex(
+    r"\b(?:I|we)(?:['’]ve| have)? (?:now )?(?:set|changed|raised|lowered|updated|increased|reduced"
+    r"|adjusted|edited) (?:it|them|this|that|these)\b",
+    re.IGNORECASE,
+)
+
+
+def reports_change(value: Value, result: str) -> bool:
+    """Return whether the clause of a value, or a caller before it, says that it was changed."""
+    if _CHANGED_IT.search(value.sentence) is not None:
+        return True
+    return bool(_added(_CHANGES, value.clause, result))
 
 
 def _added(words: re.Pattern[str], clause: str, result: str) -> set[str]:

@@ -58,6 +58,47 @@ def is_rest(value: Value, other: Value) -> bool:
     return any(a + b in wholes for a in value.numbers for b in other.numbers)
 
 
+# "90 EUR for both", "each way": an amount is doubled or shared.
+_SHARED = regex(
+    r"\b(?:both|double|twice|half|each|per|pair|couple|return|round[- ]trip|in total|altogether"
+    r"|beide\w*|je|pro|doppelt|halb\w*|zusammen|hin und zurück|deux|chacun\w*|par|double|moitié"
+    r"|dos|cada|por|ambos|doble|mitad)\b",
+    re.IGNORECASE,
+)
+
+
+def is_made_of(value: Value, other: Value, against: Known) -> bool:
+    """Return whether a value is made of another by a number that any text has: 90 for two at 45.
+
+    Sums of two other values are so many that nearly any number is one. With the same words around
+    a value, only those that begin with the other value count.
+    """
+    if value.kind in ("date", "time"):
+        return False
+    if _SHARED.findall(value.clause.casefold()) != _SHARED.findall(other.clause.casefold()):
+        return True
+    known = (*against.values, *against.others)
+    numbers = {n for v in known for n in v.numbers if n}
+    # 50 g of what has 4.2 g per 100 g, and 35 % of 214 rows. Ten times as much is an extra zero.
+    factors = [n / 100 for n in numbers] + [n for n in numbers if n > _DOUBLE]
+    factors = [n for n in factors if n not in _POWERS_OF_TEN]
+    sizes = {size for v in known if v.kind == value.kind for size in v.sizes}
+    largest = max(value.sizes, default=0.0)
+    near = max(min(_half_a_digit(value), _ROUNDED_AMOUNT * largest), _EXACTLY * largest)
+    for size in other.sizes:
+        made = [size * factor for factor in factors]
+        made += [size / factor for factor in factors if factor > _DOUBLE]
+        made += [abs(size - each) for each in sizes] + [size + each for each in sizes - {size}]
+        if any(abs(mine - each) <= near for mine in value.sizes for each in made):
+            return True
+    return False
+
+
+# Any text has a "two" or "both" somewhere, and words show whether an amount is doubled.
+_DOUBLE = 2.0
+_POWERS_OF_TEN = frozenset({0.01, 0.1, 1.0, 10.0, 100.0, 1000.0})
+
+
 # "€3,560 at £1 = €1.17", "zum Kurs 0,92", "512 x 0.92"
 _AT_RATE = regex(
     r"(?<!\d)1\s?[^\W\d]{0,20}\s?=|[€$£]1\s?=|\b(?:rate|kurs|wechselkurs|taux|cambio|tasso|câmbio)\b"
@@ -284,7 +325,8 @@ def _is_with_share(value: Value, base: list[Value]) -> bool:
 def _half_a_digit(value: Value) -> float:
     """Return half of the last digit that a value is written with, in the base unit of its kind."""
     # A little more than half, as floats are not exact: 1.25 rounds to 1.3.
-    return 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
+    half = 0.51 * 10.0 ** -decimal_places(value) * unit_size(value)
+    return half / 100 if value.kind == "share" and value.fact.text.endswith("%") else half
 
 
 # Of more values, each group would be too many.

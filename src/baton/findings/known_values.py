@@ -17,7 +17,8 @@ MOST_VALUES = 60
 class Known(NamedTuple):
     """A result, and all texts that its caller had, with their values and words.
 
-    ``values`` are those of the result, ``others`` those of all other texts.
+    ``values`` are those of the result, ``others`` those of all other texts. ``rows`` are the rows
+    of the result.
     """
 
     result: str
@@ -26,6 +27,7 @@ class Known(NamedTuple):
     others: list[Value]
     words: frozenset[str]
     texts: list[str]
+    rows: tuple[str, ...] = ()
 
     def is_known(self, code: str) -> bool:
         """Return whether any text has a code, in any spelling: `TAB-114`, `tab 114`."""
@@ -56,13 +58,15 @@ class CallerText(NamedTuple):
     is_prompt: bool = False
 
 
-def known_from(result: str, values: list[Value], others: list[str]) -> Known:
-    """Read a result with these values, and the other texts that its caller had."""
+def known_from(
+    result: str, values: list[Value], others: list[str], rows: tuple[str, ...] = ()
+) -> Known:
+    """Read a result with these values and rows, and the other texts that its caller had."""
     texts = [result, *others]
     reading = read(*texts)
     charge_reading(texts, times=4)  # as a whole, and split into clauses for their values
     other_values = [value for text in others for value in values_of(text)]
-    return Known(result, reading, values, other_values, _words_of(reading), texts)
+    return Known(result, reading, values, other_values, _words_of(reading), texts, rows)
 
 
 def _words_of(reading: Reading) -> frozenset[str]:

@@ -21,11 +21,12 @@ from .another_value import (
 from .broken_limits import is_within
 from .changed_values import is_transposed
 from .converted_values import zone_of
-from .derived_values import follows, is_at_rate, is_rest, is_sum
+from .derived_values import follows, is_at_rate, is_made_of, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
 from .quantities import measure_key
+from .same_row import in_same_row
 from .text_values import (
     Value,
     are_near,
@@ -65,6 +66,8 @@ def misstated(value: Value, stated: CallerText, against: Known) -> Value | None:
         or _slip_or_same_words(value, stated, against)
         or _only_moment(value, stated, against)
         or _labelled_slip(value, stated, against)
+        or _in_equal_clause(value, stated, against)
+        or in_same_row(value, stated, against)
     )
 
 
@@ -200,6 +203,27 @@ def _with_same_words(value: Value, alike: list[Value], against: Known) -> Value 
     if most == 0 or shared.count(most) > 1:
         return None
     return alike[shared.index(most)]
+
+
+def _in_equal_clause(value: Value, stated: CallerText, against: Known) -> Value | None:
+    """Return the value of a result in a clause with the same words, next to the same word.
+
+    "The ceiling is at 2.4 m" for "ceiling 4.2 m": what follows from other values by chance doesn't
+    matter here. "A bit less than you were first told" means another value on purpose.
+    """
+    if value.kind == "identifier" or not value.words:
+        return None
+    same = [v for v in against.values if v.kind == value.kind and value.words <= v.words]
+    if len(same) != 1 or same[0].words != value.words or same[0] not in stated.missing:
+        return None
+    (other,) = same
+    if unit_text(value) != unit_text(other) or not labels(value) & labels(other):
+        return None
+    if speaks_otherwise(value.sentence, against.result) or supposes(value.clause):
+        return None
+    if gives_roughly(value.clause) or is_rest(value, other) or zone_of(other) != zone_of(value):
+        return None
+    return None if is_made_of(value, other, against) else other
 
 
 # "186 seats" in two coaches and a double-decker of 78: more than double is rather worked out. Small

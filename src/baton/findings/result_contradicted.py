@@ -35,6 +35,7 @@ from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
 from .quantities import days_in_full
 from .replaced_words import weekdays_of
+from .same_row import in_same_words_of_row, rows_of
 from .text_values import Value, are_near, unit_text, values_of
 from .words import in_other_script
 
@@ -71,7 +72,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
         return NotRecorded(says=TOO_LONG)
     said = [days_in_full(text) for text in (*(p.text for p in before), *others)]
     given_out = _given_out(trace, trip, turn)
-    findings = list(_faults(trip.dispatch, given_out, known_from(result, values, said)))
+    rows = tuple(days_in_full(row) for row in rows_of(trip.result))
+    findings = list(_faults(trip.dispatch, given_out, known_from(result, values, said, rows)))
     faults = [each for each in findings if each.kind not in _IN_DOUBT]
     sure = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if sure:
@@ -245,18 +247,28 @@ def _fault_of(value: Value, stated: CallerText, against: Known, *, sets_own: boo
     meant = with_swapped_digits(value, stated, against)
     if meant is not None and not keeps_to(value, meant):
         return _Fault("contradicted", meant, value)
-    if reports_change(value.clause, against.result):
+    if reports_change(value, against.result):
         return None
     meant = in_other_unit(value, against)
     if meant is not None and not stated.is_call and not is_price_of_known(value, against):
         return _Fault("contradicted", meant, value)
-    if sets_own or against.said.holds(value.fact) or is_rounded(value, against):
+    if sets_own:
+        return None
+    meant = in_same_words_of_row(value, stated, against)
+    if meant is not None and not keeps_to(value, meant):
+        return _fault(value, meant, stated)
+    if against.said.holds(value.fact) or is_rounded(value, against):
         return None
     if value.kind == "identifier" and is_spelled_in(value.fact.text, against.result):
         return None
     meant = misstated(value, stated, against)
     if meant is None or keeps_to(value, meant) or is_same_end(value, meant):
         return None
+    return _fault(value, meant, stated)
+
+
+def _fault(value: Value, meant: Value, stated: CallerText) -> _Fault:
+    """Return a contradiction, or a doubt where words can't be read or another value is wanted."""
     if in_other_script(value.sentence):
         return _Fault(_UNREAD, meant, value)
     return _Fault(_CHOSEN if stated.is_prompt else "contradicted", meant, value)
@@ -332,7 +344,7 @@ def _finding(dispatch: Dispatch, piece: Piece, fault: _Fault) -> Finding:
 def _shown(value: Value) -> str:
     """Return a value with its unit, as written in the text."""
     unit = unit_text(value) if value.sizes != value.numbers else ""
-    return f"{value.fact.text} {unit}".strip()
+    return value.fact.text if value.fact.text.endswith(unit) else f"{value.fact.text} {unit}"
 
 
 def _with_kind(value: Value) -> str:

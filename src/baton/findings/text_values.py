@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from baton.model.views import charge
 
-from .facts import KEPT_LENGTH, Fact, name_parts, read_part
+from .facts import KEPT_LENGTH, NUMBER, Fact, name_parts, read_part
 from .lazy_patterns import VALUE, regex, sides_of
 from .quantities import in_digits
 from .text_cache import text_cached
@@ -127,6 +127,9 @@ def is_slip(value: Value, other: Value) -> bool:
         return False
     if len(mine) < 2 and len(theirs) < 2:
         return False
+    # "96 of the 412 GB" for `96G`: the unit is left out.
+    if value.kind != "identifier" and _written(value) == _written(other):
+        return False
     # Swapped digits leave the decimal mark in place: 15 is not a slip of 5.1.
     if value.kind != "identifier" and not _decimals(value) & _decimals(other):
         return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
@@ -136,6 +139,12 @@ def is_slip(value: Value, other: Value) -> bool:
     if len(mine) == len(theirs) and len(mine) >= 3:
         return sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1
     return mine.strip("0") == theirs.strip("0") and len(theirs.strip("0")) >= 2
+
+
+def _written(value: Value) -> str:
+    """Return a number as written, without a sign, a unit or a scale."""
+    number = re.search(NUMBER, value.fact.text)
+    return number[0] if number is not None else ""
 
 
 def _decimals(value: Value) -> set[int]:

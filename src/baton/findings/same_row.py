@@ -1,0 +1,246 @@
+"""Which value of a result's row does a value of an answer stand in the place of?
+
+An answer retells the rows of a result: lines of a table, items of a list, objects, sentences. In
+"| Benelux | 2,620 | 2,200 |" for "Benelux 2,260 2,200", `2,620` stands between the same things as
+`2,260`. That shows the role of a number without any words beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from baton.model import Content
+from baton.model.views import charge_work
+
+from .another_value import gives_roughly, speaks_otherwise, supposes
+from .derived_values import follows, is_made_of, is_rest, is_sum
+from .facts import Fact, as_json, plain_text, read_part
+from .known_values import CallerText, Known
+from .lazy_patterns import regex
+from .text_values import (
+    Value,
+    are_near,
+    is_framed_alike,
+    is_slip,
+    labels,
+    unit_text,
+    values_of,
+)
+
+# Where a row of plain text ends: a line, a sentence, a semicolon, "1) ... | 2) ...".
+_ROW_ENDS = regex(r"\n+|;\s|(?<=[.!?])\s+(?=[^\W\d_a-z]|[\d*\"'“(#])|\s\|\s(?=\d{1,2}[.)]\s)|\s·\s")
+# More rows are a data set, and longer ones no rows. Comparing each with an answer takes too long.
+_MOST_ROWS = 80
+_LONGEST_ROW = 600
+# Amounts that differ by a larger factor are rather calculated, or other things: 8.2 for 8,000.
+_FAR = 3.0
+
+
+def rows_of(result: Content) -> tuple[str, ...]:
+    """Return the rows of a result: its lines and sentences, or the objects of JSON.
+
+    An object is written with its names: `region: Benelux, actual: 2260450`.
+    """
+    data = result.data if result.text is None else as_json(result.text)
+    rows = _objects(data, "") if data is not None else _ROW_ENDS.split(plain_text(result))
+    return tuple(row.strip() for row in rows if row and row.strip())
+
+
+def _objects(data: Any, name: str) -> Iterator[str]:
+    if isinstance(data, dict):
+        own = []
+        for key, value in data.items():
+            if isinstance(value, dict) or _has_objects(value):
+                yield from _objects(value, str(key))
+            elif isinstance(value, list):
+                own.append(f"{key}: {', '.join(map(str, value))}")
+            elif value is not None and not isinstance(value, bool):
+                own.append(f"{key}: {value}")
+        if own:
+            yield f"{name} {', '.join(own)}".strip()
+    elif isinstance(data, list):
+        for value in data:
+            yield from _objects(value, name)
+    elif data is not None and not isinstance(data, bool):
+        yield str(data)
+
+
+def _has_objects(value: Any) -> bool:
+    return isinstance(value, list) and any(isinstance(each, dict | list) for each in value)
+
+
+def in_same_row(value: Value, stated: CallerText, against: Known) -> Value | None:
+    """Return the value of a row that should stand where an answer has a value from nowhere."""
+    found = _in_row(value, stated, against)
+    if found is None or supposes(value.clause):
+        return None
+    if speaks_otherwise(value.clause, against.result):
+        return None
+    other, both = found
+    slip = is_slip(value, other)
+    made = follows(value, stated.values, against) or is_sum(value, against)
+    if both:
+        return other if slip or not made else None
+    # With one neighbour in common, `550 mg` may be an amount, and `150 g` the weight of a portion.
+    same_label = bool(labels(value) & labels(other))
+    if value.kind != other.kind or not slip:
+        return None
+    if value.kind == "number" or made:
+        return other if same_label else None
+    return other
+
+
+def in_same_words_of_row(value: Value, stated: CallerText, against: Known) -> Value | None:
+    """Return the value of a row that has the same words around it as a value of an answer.
+
+    "Room Reuss: 280 CHF a day" for "Room Reuss: 410 CHF a day", even if 280 is the price of another
+    room of the result. What follows from other values by chance doesn't matter here. Another source
+    that has the value may be right.
+    """
+    if any(value.fact.keys & other.fact.keys for other in against.others):
+        return None
+    found = _in_row(value, stated, against)
+    if found is None or value.kind != found[0].kind:
+        return None
+    other, _ = found
+    if not is_framed_alike(value, other, slip=is_slip(value, other)):
+        return None
+    return None if is_made_of(value, other, against) else other
+
+
+# A value with "about" can be this share off: "about 900 EUR" for 890 EUR.
+_ROUGHLY = 0.15
+
+
+def _in_row(value: Value, stated: CallerText, against: Known) -> tuple[Value, bool] | None:
+    """Return the missing value of a row that a value stands for, and if both neighbours agree."""
+    if stated.is_call or value.kind == "identifier" or len(value.sentence) > _LONGEST_ROW:
+        return None
+    row = _row_about(value, against.rows)
+    if row is None or read_part(row).holds(value.fact):
+        return None
+    place = _place_in(value, row)
+    if place is None:
+        return None
+    other = next((v for v in values_of(row) if v.fact.keys == place.fact.keys), None)
+    if other is None or not any(v.fact.keys == other.fact.keys for v in stated.missing):
+        return None
+    if not _is_comparable(value, other) or is_rest(value, other):
+        return None
+    if gives_roughly(value.clause) and are_near(value.sizes, other.sizes, _ROUGHLY):
+        return None
+    return other, place.both
+
+
+def _is_comparable(value: Value, other: Value) -> bool:
+    """Return whether two values may be the same thing: of one kind, and not far apart.
+
+    A column of a table has its unit in the heading, so a plain number can be an amount. `44 seats`
+    are no minutes.
+    """
+    kinds = {value.kind, other.kind}
+    if len(kinds) > 1:
+        plain = (v for v in (value, other) if v.kind == "number")
+        if "number" not in kinds or kinds & {"date", "time", "identifier"}:
+            return False
+        if any(unit_text(v) for v in plain):
+            return False
+    if value.kind in ("date", "time"):
+        return True
+    one, two = (value.sizes, other.sizes) if len(kinds) == 1 else (value.numbers, other.numbers)
+    pairs = [(abs(a), abs(b)) for a in one for b in two if a and b]
+    return any(max(pair) <= _FAR * min(pair) for pair in pairs)
+
+
+class _Place(NamedTuple):
+    """The fact of a row that belongs where an answer has another one.
+
+    ``both``: the facts on both sides of it are the same. Otherwise only those on one side.
+    """
+
+    fact: Fact
+    both: bool
+
+
+def _row_about(value: Value, rows: tuple[str, ...]) -> str | None:
+    """Return the row that has most in common with the sentence of a value, if it is only one.
+
+    The value itself doesn't count: it may be that of another row.
+    """
+    if not 0 < len(rows) <= _MOST_ROWS:
+        return None
+    votes = Counter(row for fact, row in _in_one_row(value.sentence, rows) if fact != value.fact)
+    if not votes:
+        return None
+    (row, most), *others = votes.most_common(2)
+    return None if others and others[0][1] == most else rows[row]
+
+
+@lru_cache(maxsize=64)
+def _in_one_row(text: str, rows: tuple[str, ...]) -> list[tuple[Fact, int]]:
+    """Return the facts of a text that a single row has, with the number of that row."""
+    charge_work(1 + len(rows) // 4)
+    keys = [_keys_of(row) for row in rows]
+    found = []
+    for fact in read_part(text).facts:
+        having = [number for number, each in enumerate(keys) if fact.keys & each]
+        if len(having) == 1:
+            found.append((fact, having[0]))
+    return found
+
+
+def _keys_of(text: str) -> frozenset[str]:
+    return frozenset[str]().union(*(fact.keys for fact in read_part(text).facts))
+
+
+def _place_in(value: Value, row: str) -> _Place | None:
+    """Return the fact of a row that has the same neighbours as a value, if it is the only one."""
+    mine, theirs = _in_order(value.sentence), _in_order(row)
+    at = next((i for i, fact in enumerate(mine) if fact.keys == value.fact.keys), None)
+    if at is None:
+        return None
+    before = next((fact for fact in reversed(mine[:at]) if _is_in(fact, theirs)), None)
+    after = next((fact for fact in mine[at + 1 :] if _is_in(fact, theirs)), None)
+    starts = [] if before is None else [i for i, f in enumerate(theirs) if f.keys & before.keys]
+    ends = [] if after is None else [i for i, f in enumerate(theirs) if f.keys & after.keys]
+    numbers = [i for i, fact in enumerate(theirs) if _has_digits(fact)]
+    if starts and ends:
+        pairs = [(b - a, a, b) for a in starts for b in ends if a < b]
+        if not pairs:
+            return None
+        _, start, end = min(pairs)
+        between = [theirs[i] for i in numbers if start < i < end and not _is_in(theirs[i], mine)]
+        between = [f for f in between if _is_comparable(value, Value(f, "", frozenset(), ""))]
+        return _Place(between[0], both=True) if len(between) == 1 else None
+    if starts:
+        nearest = next((i for i in numbers if i > starts[0]), None)
+    elif ends:
+        nearest = next((i for i in reversed(numbers) if i < ends[0]), None)
+    else:
+        return None
+    if nearest is None or _is_in(theirs[nearest], mine):
+        return None
+    return _Place(theirs[nearest], both=False)
+
+
+def _is_in(fact: Fact, others: Sequence[Fact]) -> bool:
+    return any(fact.keys & other.keys for other in others)
+
+
+def _has_digits(fact: Fact) -> bool:
+    return fact.kind in ("number", "identifier") and any(c.isdigit() for c in fact.text)
+
+
+@lru_cache(maxsize=256)
+def _in_order(text: str) -> tuple[Fact, ...]:
+    """Return the facts of a text in the order in which they stand, repeated ones each time."""
+    found = [
+        (match.start(), fact)
+        for fact in read_part(text).facts
+        for match in re.finditer(rf"(?<![\w.,:]){re.escape(fact.text)}(?!\w|[.,:]\d)", text)
+    ]
+    return tuple(fact for _, fact in sorted(found, key=lambda each: each[0]))
