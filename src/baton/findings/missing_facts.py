@@ -197,9 +197,8 @@ def _is_for_caller(fact: Fact, sentence: str, sent: Sent) -> bool:
     return any(_is_report_of(claim, value) for claim in claimed for value in reported)
 
 
-# 1,204 and 1,188 visitors count the same, and so do two numbers of at least 1,000 that are equal.
+# 1,204 and 1,188 visitors count the same.
 _NEARLY = 0.2
-_LARGE = 1000
 
 
 def _is_report_of(claim: Value, value: Value) -> bool:
@@ -209,11 +208,7 @@ def _is_report_of(claim: Value, value: Value) -> bool:
     """
     if claim.kind != "number":
         return value.kind == claim.kind
-    return any(
-        a >= _LARGE if a == b else abs(a - b) <= _NEARLY * max(a, b)
-        for a in claim.numbers
-        for b in value.numbers
-    )
+    return any(abs(a - b) <= _NEARLY * max(a, b) for a in claim.numbers for b in value.numbers)
 
 
 def _counts_other(fact: Fact, sent: Sent) -> bool:

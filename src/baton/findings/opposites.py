@@ -235,7 +235,7 @@ _TURNS = regex(
 def _side(value: Value) -> str | None:
     """Return `up` or `down` for a bound that stands right before a value."""
     before, itself, _ = value.clause.partition(value.fact.text)
-    match = _BOUND.search(before[-_LETTERS_BEFORE:]) if itself else None
+    match = _BOUND.search(before) if itself else None
     # "I won't pay more than 90 francs": the negation belongs to a verb before it.
     if match is None or _NEGATED_VERB.search(before[: -len(match[0])]):
         return None
@@ -243,9 +243,6 @@ def _side(value: Value) -> str | None:
     return "up" if up is (match["not"] is None) else "down"
 
 
-# Characters before a value in which a bound is looked for: the longest bounds with an article and a
-# currency fit, and the search stays short.
-_LETTERS_BEFORE = 40
 # With a negation further away, nobody knows which side is meant: "I don't want to pay more than
 # 90".
 _NEGATED_VERB = regex(
