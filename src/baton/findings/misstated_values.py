@@ -219,6 +219,8 @@ def _in_equal_clause(value: Value, stated: CallerText, against: Known) -> Value 
     (other,) = same
     if unit_text(value) != unit_text(other) or not labels(value) & labels(other):
         return None
+    if _is_far(value, other) and not _may_be_slip(value, other):
+        return None
     if speaks_otherwise(value.sentence, against.result) or supposes(value.clause):
         return None
     if gives_roughly(value.clause) or is_rest(value, other) or zone_of(other) != zone_of(value):

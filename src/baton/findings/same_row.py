@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 from baton.model import Content
 from baton.model.views import charge_work
 
-from .another_value import gives_roughly, speaks_otherwise, supposes
+from .another_value import (
+    gives_roughly,
+    speaks_of_another,
+    speaks_of_another_moment,
+    speaks_otherwise,
+    supposes,
+    tells_when_to_come,
+)
 from .derived_values import follows, is_made_of, is_rest, is_sum
 from .facts import Fact, as_json, plain_text, read_part
 from .known_values import CallerText, Known
@@ -38,6 +45,7 @@ _MOST_ROWS = 80
 _LONGEST_ROW = 600
 # Amounts that differ by a larger factor are rather calculated, or other things: 8.2 for 8,000.
 _FAR = 3.0
+_DOUBLE = 2.0
 
 
 def rows_of(result: Content) -> tuple[str, ...]:
@@ -81,6 +89,16 @@ def in_same_row(value: Value, stated: CallerText, against: Known) -> Value | Non
     if speaks_otherwise(value.clause, against.result):
         return None
     other, both = found
+    # Twice as many are rather worked out: "two coaches and a double-decker (186 seats)" for one
+    # with 78 seats.
+    if not _is_comparable(value, other, _DOUBLE):
+        return None
+    # "I remind you on 14 February" of what expires on 14 March.
+    if value.kind in ("date", "time"):
+        if speaks_of_another(value.clause, against.result):
+            return None
+        if tells_when_to_come(value.clause) or speaks_of_another_moment(value.clause):
+            return None
     slip = is_slip(value, other)
     made = follows(value, stated.values, against) or is_sum(value, against)
     if both:
@@ -136,16 +154,16 @@ def _in_row(value: Value, stated: CallerText, against: Known) -> tuple[Value, bo
     return other, place.both
 
 
-def _is_comparable(value: Value, other: Value) -> bool:
+def _is_comparable(value: Value, other: Value, far: float = _FAR) -> bool:
     """Return whether two values may be the same thing: of one kind, and not far apart.
 
     A column of a table has its unit in the heading, so a plain number can be an amount. `44 seats`
-    are no minutes.
+    are no minutes, and a percentage is calculated from an amount.
     """
     kinds = {value.kind, other.kind}
     if len(kinds) > 1:
         plain = (v for v in (value, other) if v.kind == "number")
-        if "number" not in kinds or kinds & {"date", "time", "identifier"}:
+        if "number" not in kinds or kinds & {"date", "time", "identifier", "share"}:
             return False
         if any(unit_text(v) for v in plain):
             return False
@@ -153,7 +171,7 @@ def _is_comparable(value: Value, other: Value) -> bool:
         return True
     one, two = (value.sizes, other.sizes) if len(kinds) == 1 else (value.numbers, other.numbers)
     pairs = [(abs(a), abs(b)) for a in one for b in two if a and b]
-    return any(max(pair) <= _FAR * min(pair) for pair in pairs)
+    return any(max(pair) <= far * min(pair) for pair in pairs)
 
 
 class _Place(NamedTuple):
