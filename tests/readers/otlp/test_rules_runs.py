@@ -456,3 +456,21 @@ def test_an_agent_that_was_offered_no_tool_is_not_one_whose_tools_are_unknown() 
 def test_the_client_of_a_model_is_not_the_framework() -> None:
     (trace,) = load_traces(CAPTURES / "crewai" / "coworker_raises.json")
     assert trace.source.framework == "crewai"
+
+
+def test_a_request_that_failed_is_no_end_of_a_completed_run() -> None:
+    asked = model(error="boom", hears="Hello?")
+    run = read(asked).runs[0]
+    assert (run.status, run.error) == ("failed", "boom")
+    run = read(asked, model("Hi.", hears="Hello?")).runs[0]
+    assert (run.status, run.error) == ("completed", None)
+
+
+def test_what_an_agent_heard_from_its_own_team_is_not_what_it_was_asked() -> None:
+    """SocietyOfMindAgent of AutoGen runs a team, and asks its model for a summary afterwards."""
+    writer = agent("writer", model("Draft.", hears="Write."))
+    critic = agent("critic", model("Good.", hears="Draft."))
+    turn = read(agent("room", writer, critic, model("It is done.", hears="Good.")))
+    room = turn.runs[0]
+    assert (room.agent, room.input) == ("room", None)
+    assert "input" in room.unknown

@@ -170,6 +170,7 @@ class _Reader:
             for model in run.models:
                 if model.reaches:
                     self.builder.may_reach(run.agent, model.reaches)
+        _forget_answers(runs)
         link(turn, runs, actions, self.builder)
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
@@ -231,6 +232,24 @@ class _Reader:
             known.tools = known.tools or agent.card.tools
             known.model = known.model or agent.card.model
             known.instructions = known.instructions or instructions_text(agent)
+
+
+def _forget_answers(runs: list[RunSpans]) -> None:
+    """Drop inputs that are answers of agents which the agent started before its first request.
+
+    AutoGen's SocietyOfMindAgent runs a team, and only then asks its model for a summary. What the
+    agent itself was given is not recorded.
+    """
+    said: dict[int, set[str]] = {}
+    for run in runs:
+        if run.outer is not None and run.caller is None and run.run.output is not None:
+            said.setdefault(id(run.outer), set()).add(run.run.output.plain())
+    for run in runs if said else ():
+        given = run.run.input
+        inside = set().union(*(said.get(id(node), ()) for node in run.nodes))
+        if given is not None and given.plain() in inside:
+            run.run.input = None
+            run.run.unknown.append("input")
 
 
 def _defines(agent: AgentSpan) -> bool:
@@ -453,7 +472,10 @@ def _finish(
     waiting = waiting if status == "waiting" else []
     builder.end_turn(turn, status, error, waiting=waiting)
     turn.unknown += [name for name in ("input", "started") if getattr(turn, name) is None]
-    if "output" in last.run.unknown and last.run.status != "failed":
+    together = framework_of(last.first.says.framework).answers_together and any(
+        run is not last and run.ended > last.started for run in top
+    )
+    if (together or "output" in last.run.unknown) and last.run.status != "failed":
         turn.output = None
         turn.unknown.append("output")
 

@@ -24,6 +24,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
         has_rounds: It starts a span of an agent for each round of the agent's work, so two of them
             in a row with no hand-off between are one run. AutoGen writes one for each message that
             an agent answers. In other frameworks, the program started the agent twice.
+        answers_together: Agents that end side by side give the answer together. The program joins
+            what they say, and does not record it. In Google ADK the last one gives the answer.
         speaks_after_transfer: An agent says a last word before its transfer takes effect.
         has_data: The spans contain the structured output of an agent. Elsewhere it is unknown
             whether an answer had a structured form, so a missing one must not count as none.
@@ -35,6 +37,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     has_rounds: bool = False
+    answers_together: bool = False
     speaks_after_transfer: bool = False
     has_data: bool = False
     call_ids: str | None = None

@@ -17,7 +17,7 @@ from baton.readers.otlp.span_content import (
     as_plain,
 )
 
-from .base import Dialect
+from .base import Dialect, Framework
 
 SCOPE = "agent_framework"
 """The scope of its spans, also on spans without attributes of the convention."""
@@ -110,5 +110,6 @@ DIALECT = Dialect(
     name="microsoft-agent-framework",
     resolve=resolve,
     scopes=(SCOPE,),
+    framework=Framework(answers_together=True),
     refusals=("Error: Tool call invocation was rejected by user.",),
 )
