@@ -18,6 +18,7 @@ from baton.readers.otlp.span_content import Node, Overlaps, PlainSpan, node_of
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
 from .spans import (
+    Piece,
     agent,
     call,
     chain,
@@ -171,3 +172,26 @@ def test_what_traceai_records_of_google_adk_is_read_as_adk_means_it() -> None:
     result = tools(run)[0].result
     assert result is not None
     assert result.text == "Paid."
+
+
+def test_a_run_of_pydantic_ai_that_traceai_records_twice_counts_once() -> None:
+    def run(method: str, result: str, *inside: Piece) -> Piece:
+        told: dict[str, Any] = {
+            "pydantic_ai.span_kind": "agent_run",
+            "pydantic_ai.agent.name": "boss",
+            "pydantic_ai.run.method": method,
+            "pydantic_ai.run.prompt": "Hello?",
+            "pydantic_ai.run.result": result,
+            "gen_ai.request.model": "m",
+            "gen_ai.usage.input_tokens": 7,
+            "gen_ai.usage.output_tokens": 3,
+        }
+        return using(piece("pydantic_ai.agent.run", *inside), **told)
+
+    turn = read(run("run_sync", "Hi.", run("run", "Hi.")))
+    [only_run] = turn.runs
+    assert (only_run.agent, only_run.usage and only_run.usage.input_tokens) == ("boss", 7)
+    assert (turn.input and turn.input.text, turn.output and turn.output.text) == ("Hello?", "Hi.")
+    cut = read(run("run", "x" * 1997 + "...")).runs[0]
+    assert cut.output is None
+    assert "output" in cut.unknown
