@@ -56,6 +56,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "crewai": ("CrewAI", "OpenInference"),
     "crewai-traceloop": ("CrewAI", "Traceloop"),
     "smolagents": ("smolagents", "OpenInference"),
+    "smolagents-traceai": ("smolagents", "traceAI"),
     "agno": ("Agno", "OpenInference"),
     "agno-traceloop": ("Agno", "Traceloop"),
     "llama-index": ("LlamaIndex", "OpenInference"),
