@@ -12,7 +12,16 @@ import pytest
 
 import baton
 from baton.model import Trace, integrity_problems
-from baton.testing import FAULTS, Seeded, dead_child, ignored_result, loop, unknown_target
+from baton.testing import (
+    FAULTS,
+    Seeded,
+    build,
+    changed_value,
+    dead_child,
+    ignored_result,
+    loop,
+    unknown_target,
+)
 
 DATA = Path(__file__).parents[1] / "data"
 FILES = (
@@ -108,3 +117,22 @@ def test_a_dead_child_dies_in_four_ways() -> None:
         "empty",
         "error_text",
     }
+
+
+@pytest.mark.parametrize("value", ["09:12", "17:40", "23:05:59", "22:22", "8:00"])
+def test_a_changed_time_is_another_time(value: str) -> None:
+    for seed in range(20):
+        good = delegate()
+        (turn,) = good.turns
+        turn.dispatches[0].result = build.content(f"Departs at {value}")
+        turn.output = build.content(f"Your train leaves at {value}")
+        made = changed_value(good, Random(seed))
+        assert made is not None
+        said = made[0].turns[0].output
+        assert said is not None
+        assert said.text is not None
+        changed = said.text.removeprefix("Your train leaves at ")
+        assert changed != value
+        hours, *others = (int(part) for part in changed.split(":"))
+        assert hours < 24
+        assert all(other < 60 for other in others)

@@ -403,22 +403,22 @@ _VALUE = re.compile(r"(?<![\w.,:/#-])\d[\d.,:]*\d(?![\w/:-]|[.,]\d)")
 
 
 def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
-    """Change a number from the result in an answer: two digits are swapped, or one is changed."""
+    """Change a number from the result in an answer: two digits are swapped, or one is changed.
+
+    A time stays a time: of 09:12 only the minutes can be swapped.
+    """
     place = pick(trace, random, lambda p: _answered(p) and bool(_values_of(p)))
     if place is None or place.sender is None:
         return None
     old = random.choice(_values_of(place))
-    # Swap two digits that differ, or change one.
-    places = [i for i, letter in enumerate(old) if letter.isdigit()]
-    swaps = [(i, j) for i, j in pairwise(places) if old[i] != old[j]]
-    letters = list(old)
-    if swaps:
-        i, j = random.choice(swaps)
-        letters[i], letters[j] = letters[j], letters[i]
+    swapped = [each for each in _with_swapped_digits(old) if _is_time(each) or not _is_time(old)]
+    if swapped:
+        new = random.choice(swapped)
     else:
-        at = random.choice(places)
-        letters[at] = str((int(letters[at]) + random.randint(1, 8)) % 10)
-    new = "".join(letters)
+        # The last digit of a time can have any value.
+        at = len(old) - 1 if _is_time(old) else random.choice(_digits_of(old))
+        digit = str((int(old[at]) + random.randint(1, 8)) % 10)
+        new = old[:at] + digit + old[at + 1 :]
     pattern = re.compile(rf"(?<![\w.,:/#-]){re.escape(old)}(?![\w/:-]|[.,]\d)")
     # A list, because a turn and its run can share one content object.
     contents = [place.turn.output, place.sender.output]
@@ -428,6 +428,23 @@ def changed_value(trace: Trace, random: Random) -> tuple[Trace, Seeded] | None:
             content.text = pattern.sub(new, content.text)
     says = f"the result says `{old}`, the answer `{new}`"
     return place.trace, Seeded(kind="changed_value", subject=[place.dispatch.id], says=says)
+
+
+def _digits_of(value: str) -> list[int]:
+    return [place for place, letter in enumerate(value) if letter.isdigit()]
+
+
+def _with_swapped_digits(value: str) -> list[str]:
+    """Return a value with each two neighbouring digits swapped that differ."""
+    return [
+        value[:i] + value[j] + value[i + 1 : j] + value[i] + value[j + 1 :]
+        for i, j in pairwise(_digits_of(value))
+        if value[i] != value[j]
+    ]
+
+
+def _is_time(value: str) -> bool:
+    return re.fullmatch(r"(?:[01]?\d|2[0-3])(?::[0-5]\d){1,2}", value) is not None
 
 
 def _values_of(place: Place) -> list[str]:
