@@ -81,6 +81,24 @@ def test_one_agent_asked_twice_at_once_has_two_runs_and_two_answers() -> None:
     assert [d.group for d in turn.dispatches] == [1, 1]
 
 
+def test_parallel_calls_without_spans_are_told_apart_by_what_each_agent_was_asked() -> None:
+    both = model(calls=[call("b", "1", prompt="one"), call("b", "2", prompt="two")])
+    turn = read(
+        agent(
+            "a",
+            both,
+            together(
+                agent("b", model("dos", hears="Your task: two")),
+                agent("b", model("uno", hears="Your task: one")),
+            ),
+            model("uno, dos"),
+        )
+    )
+    said = {run.id: run.output.text for run in turn.runs if run.output}
+    told = {d.prompt.text: [said[run] for run in d.runs] for d in turn.dispatches if d.prompt}
+    assert told == {"one": ["uno"], "two": ["dos"]}
+
+
 def test_calls_of_one_message_are_one_group_also_when_they_ran_one_by_one() -> None:
     both = model(calls=[call("ask_b", "1"), call("ask_c", "2")])
     turn = read(
