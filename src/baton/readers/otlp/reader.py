@@ -354,7 +354,9 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("steps.said")
         if run.output is None:
             run.unknown.append("output")
-    if not _tells_calls(draft, models, agents, silent):
+    if agents and not models and not any(agent.tells_tools for agent in agents):
+        run.unknown.append("steps.tool_call")
+    elif not _tells_calls(draft, models, agents, silent):
         run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")

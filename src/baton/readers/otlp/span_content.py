@@ -109,6 +109,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
       session, for sources that count this way; the cost in ``totals`` then includes earlier turns.
     - ``to_approve``: ids of calls that a person has to approve, and that run only after that.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
+    - ``tells_tools``: the instrumentation records the tools that the agent calls.
     """
 
     run: str | None = None
@@ -129,6 +130,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     session_cost: float | None = None
     late: list[Answer] = msgspec.field(default_factory=list)
     to_approve: frozenset[str] = frozenset()
+    tells_tools: bool = True
 
 
 class ModelSpan(_Conversing, kw_only=True, eq=False):

@@ -36,6 +36,7 @@ def read(span: Span) -> Reading:
             heard=attributes.get("pydantic_ai.run.prompt"),
             spoken=_whole(attributes.get("pydantic_ai.run.result")),
             model=text(attributes.get("gen_ai.request.model")),
+            tells_tools=False,
         )
         if attributes.get("pydantic_ai.run.method") != _AROUND:
             says.totals = usage_of(attributes, "gen_ai.usage.")
@@ -57,9 +58,9 @@ def read(span: Span) -> Reading:
 
 
 def _whole(value: Any) -> Any:
-    """Return a value, unless traceAI has cut it off."""
-    cut = isinstance(value, str) and len(value) == _LONGEST and value.endswith("...")
-    return None if cut else value
+    """Return a value, unless traceAI has truncated it."""
+    truncated = isinstance(value, str) and len(value) == _LONGEST and value.endswith("...")
+    return None if truncated else value
 
 
 DIALECT = Dialect(
