@@ -114,6 +114,11 @@ def apart(files: Iterable[Path]) -> Iterator[list[Path]]:
         yield some
 
 
+def test_turns_that_continue_from_an_answer_are_one_conversation(store: Store) -> None:
+    """Each turn has its own trace, and only the id of the answer before connects them."""
+    check_recordings(store, [each for each in recordings() if each.name == "kept_by_service.json"])
+
+
 def test_one_request_and_forty_give_the_record_of_the_file(store: Store) -> None:
     check_recordings(store, recordings()[::25])
 

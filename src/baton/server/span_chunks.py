@@ -21,7 +21,15 @@ from baton.model.redact import ON
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.wire.read import body_records, records_of
 from baton.readers.otlp.wire.streams import Report
-from baton.readers.otlp.wire.trace_store import Batch, conversation_of, pack, session_of, unpack
+from baton.readers.otlp.wire.trace_store import (
+    Batch,
+    answer_of,
+    continued_answer,
+    conversation_of,
+    pack,
+    session_of,
+    unpack,
+)
 
 from .bodies import Bodies, Place, day_of
 from .database import add_rows
@@ -143,6 +151,10 @@ class Batches:
                 conversation = conversation_of(record.attributes)
                 if conversation is not None:
                     arrived.ties.add(narrow(LABEL + conversation))
+                # The trace that has an answer and those that continue from it share its id.
+                for answer in (answer_of(record.attributes), continued_answer(record.attributes)):
+                    if answer is not None:
+                        arrived.ties.add(narrow(LABEL + answer))
             else:
                 homeless += not self._log(item, project, record, touched)
         # Programs send all their logs, and most are not about a conversation: that is no error.

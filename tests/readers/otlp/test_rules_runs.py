@@ -228,6 +228,18 @@ def test_linked_traces_are_one_turn() -> None:
     assert edges(turn) == [("a", "b", "sequence")]
 
 
+def test_a_turn_that_continues_from_an_answer_is_of_its_conversation_unless_ids_are_counted() -> (
+    None
+):
+    for id_, turns in ((f"resp_{'68a1' * 12}", [2]), ("resp_1", [1, 1])):
+        told = using(model("one", hears="Hi."), **{"gen_ai.response.id": id_})
+        asked = using(model("two", hears="And?"), **{"gen_ai.conversation.id": id_})
+        first = spans(agent("a", told))
+        second = spans(agent("a", asked), trace="cd" * 16, at=2000.0)
+        traces = read_spans([*first, *second], [])
+        assert [len(trace.turns) for trace in traces] == turns
+
+
 def test_names_that_differ_in_case_and_separators_are_one_agent() -> None:
     turn = read(
         workflow(

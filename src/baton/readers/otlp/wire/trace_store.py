@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
@@ -160,21 +161,27 @@ def session_of(attributes: dict[str, Any], resource: dict[str, Any]) -> str | No
 def conversation_of(attributes: dict[str, Any]) -> str | None:
     """Return the conversation id. Sub-agents may have their own."""
     id_ = _first(attributes, CONVERSATION_KEYS)
-    return None if id_ is not None and id_.startswith(ANSWER) else id_
+    return None if id_ is not None and _ANSWER.match(id_) else id_
+
+
+def continued_answer(attributes: dict[str, Any]) -> str | None:
+    """Return the id of the answer that a request continues from, if it names one."""
+    id_ = _first(attributes, CONVERSATION_KEYS)
+    return id_ if id_ is not None and _ANSWER.match(id_) else None
 
 
 ANSWER_KEYS = tuple(key for dialect in DIALECTS for key in dialect.answers)
-ANSWER = "resp_"
-"""How the id of an answer of OpenAI's Responses API begins.
-
-Agents that leave their history with the service name the answer that they continue from, where
-others name their conversation. Every request of such a conversation has another id.
-"""
+# An answer of OpenAI's Responses API: `resp_68a1...` with about 48 hexadecimal digits. Agents that
+# leave their history with the service name the answer that they continue from, where others name
+# their conversation. Every request of such a conversation has another id. The ids of a server that
+# counts, `resp_1`, are in many conversations and connect none.
+_ANSWER = re.compile(r"resp_[\w-]{20}")
 
 
 def answer_of(attributes: dict[str, Any]) -> str | None:
-    """Return the id of the answer that a request got."""
-    return _first(attributes, ANSWER_KEYS)
+    """Return the id of the answer that a request got, if others can continue from it."""
+    id_ = _first(attributes, ANSWER_KEYS)
+    return id_ if id_ is not None and _ANSWER.match(id_) else None
 
 
 def _first(attributes: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
@@ -240,7 +247,7 @@ class TraceStore:
             if session is not None and session != self.sessions[number]:
                 self.sessions[number] = self._both(self.sessions[number], session)
         conversation = _first(attributes, CONVERSATION_KEYS)
-        if conversation is not None and conversation.startswith(ANSWER):
+        if conversation is not None and _ANSWER.match(conversation):
             self.after.setdefault(conversation, set()).add(number)
         elif conversation is not None and conversation != self.conversations[number]:
             self.conversations[number] = self._both(self.conversations[number], conversation)
