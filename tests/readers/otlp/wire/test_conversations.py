@@ -193,13 +193,14 @@ def test_what_ends_before_it_starts_takes_no_time(wire: Any) -> None:
 
 def test_what_continues_from_an_answer_is_of_its_conversation(wire: Any, names: Any) -> None:
     """The Responses API of OpenAI gives each answer an id, and a conversation has none."""
+    kept = "resp_{:048x}".format
     answer = "gen_ai.response.id"
     spans = [
-        wire.span("one", "t1", attributes={answer: "resp_1"}),
-        wire.span("two", "t2", at=1, attributes={CONVERSATION: "resp_1", answer: "resp_2"}),
-        wire.span("apart", "t3", at=2, attributes={answer: "resp_7"}),
-        wire.span("three", "t4", at=3, attributes={CONVERSATION: "resp_2"}),
-        wire.span("lost", "t5", at=4, attributes={CONVERSATION: "resp_0"}),
+        wire.span("one", "t1", attributes={answer: kept(1)}),
+        wire.span("two", "t2", at=1, attributes={CONVERSATION: kept(1), answer: kept(2)}),
+        wire.span("apart", "t3", at=2, attributes={answer: kept(7)}),
+        wire.span("three", "t4", at=3, attributes={CONVERSATION: kept(2)}),
+        wire.span("lost", "t5", at=4, attributes={CONVERSATION: kept(0)}),
     ]
     assert names(group(spans)) == {
         wire.trace_id("t1"): [["one"], ["two"], ["three"]],
