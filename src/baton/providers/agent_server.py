@@ -172,6 +172,8 @@ def _encoded(body: Any, headers: Mapping[str, str]) -> tuple[bytes | None, Mappi
 
 _PAUSE = 0.1
 """Seconds between two checks whether the server answers."""
+_LEAST_WAIT = 1.0
+"""Seconds without an answer that count as none: a busy server takes half a second."""
 _ENDING = 3.0
 """Seconds for processes that a command left running to end by themselves."""
 _PROCESSES = Path("/proc")
@@ -235,7 +237,7 @@ class Restarter:
                 text = self._blank(" ".join(output.read().decode(errors="replace").split()))
                 last_words = f" (it last said: {text})" if text else ""
                 raise ProviderError(f"the command of `restart` {how}{last_words}")
-        trouble = "it was not asked in time"
+        not_asked = trouble = "it was not asked in time"
         while (left := until - time.monotonic()) > 0:
             try:
                 async with asyncio.timeout(left):
@@ -244,7 +246,9 @@ class Restarter:
             except ProviderError as error:
                 trouble = str(error)
             except TimeoutError:
-                trouble = "it accepts connections and does not answer"
+                # In the last moment a server that has just answered 503 can be too slow, too.
+                if trouble == not_asked or left >= _LEAST_WAIT:
+                    trouble = "it accepts connections and does not answer"
             await asyncio.sleep(min(_PAUSE, left))
         raise ProviderError(
             f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "
