@@ -49,5 +49,5 @@ def test_many_dispatches_of_one_caller_read_each_text_only_once(
                 context_carried(made, turn, dispatch)
         counts.append(count)
     # Some hundred looks for each of them; each one at all texts of the others would be 400,000. The
-    # least of three, because the hashes of texts decide how a list is split: they differ by process.
-    assert min(counts) < 200 * 200
+    # mean of three, because the hashes of texts decide how a list is split: they differ by process.
+    assert sum(counts) < len(counts) * 200 * 200
