@@ -27,8 +27,8 @@ from accuracy.recordings import SOURCES
 import baton
 from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.feed.failures import Failure
-from baton.feed.groups import group_texts, keep_names
 from baton.feed.issues import Collector, Edge
+from baton.feed.text_groups import group_texts, keep_names
 from baton.model import Trace
 from baton.readers import iter_traces
 

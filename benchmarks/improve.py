@@ -33,10 +33,10 @@ import baton
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.result import Improvement, Study
+from baton.improvements.search import improve_texts
 from baton.improvements.strategies import STRATEGIES
-from baton.improvements.study import improve_texts
 from baton.model import Case, JudgeRequest, JudgeResponse, RunOptions
-from baton.replays.moments import Moments
+from baton.replays.replay import Moments
 from baton.runner.plan import make_plan
 from baton.stats.comparison import drop_of_passes
 from baton.stats.intervals import share

@@ -22,7 +22,7 @@ from typing import Any
 from baton.judges.fenced_prompts import Prompt, fenced
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import Endpoint, JudgeSettings
-from baton.judges.verdict import RawAnswer
+from baton.judges.parse_answer import RawAnswer
 from baton.model import JudgeRequest
 
 SECONDS = 0.2

@@ -26,7 +26,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.distilled import Distilled, DistilledModel
 from baton.evaluators.judging.distilled_features import Reading, read
 from baton.evaluators.judging.evidence import answers_of, settled_by
-from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.judge_prompt import Question
 from baton.evaluators.judging.rubric import DistilledOptions
 from baton.evaluators.judging.rubric_files import shipped
 from baton.improvements.distill import Verdict, train

@@ -32,11 +32,11 @@ from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.report import print_improvement
 from baton.improvements.result import Improvement
-from baton.improvements.study import Progress, improve_texts
+from baton.improvements.search import Progress, improve_texts
 from baton.judges.judge import make_judge
 from baton.judges.judge_settings import read_settings
 from baton.model import Case, RunOptions
-from baton.replays.moments import Moments
+from baton.replays.replay import Moments
 from baton.runner.plan import make_plan
 from baton.testing import Received, Reply, llm_server
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from baton.session.guard import check_policy, suggest_policy, try_policy
     from baton.session.improve import estimate_improvement, improve
     from baton.session.improve_rubric import estimate_rubric, improve_rubric
+    from baton.session.init import init
     from baton.session.label import label
     from baton.session.pull import pull_traces
     from baton.session.replay import replay
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from baton.session.rubrics import try_rubrics
     from baton.session.score import score
     from baton.session.server_client import connect
-    from baton.session.starter import init
 
 __version__ = "0.1.0"
 
@@ -126,7 +126,7 @@ _MODULES = {
     "export_recordings": "baton.session.export",
     "improve": "baton.session.improve",
     "improve_rubric": "baton.session.improve_rubric",
-    "init": "baton.session.starter",
+    "init": "baton.session.init",
     "iter_traces": "baton.readers",
     "label": "baton.session.label",
     "list_components": "baton.session.components",

@@ -27,7 +27,7 @@ import msgspec
 from baton.formats.otlp_json import any_value, attributes, utf8
 from baton.http.credentials import plain_address
 from baton.model import InputError
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.visible import exception_line
 from baton.plugins.origin import install, requirement
 

@@ -14,7 +14,7 @@ from tests.cli.labelled import RUBRIC, write_config, write_labels, write_traces
 
 from baton.feed.issue_progress import Fix, Progress, Proof
 from baton.feed.issues import Issue, Member, Rate
-from baton.replays.moments import Counted
+from baton.replays.replay import Counted
 from baton.testing import LlmServer, Received, llm_server
 
 Run = Callable[..., Any]

@@ -21,10 +21,10 @@ from baton.model import InputError, JudgeError
 from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
 from baton.server.issues import ask_for_regrouping
-from baton.server.live_scoring import Live
 from baton.server.rules import Budget
 from baton.server.settings import load_settings
 from baton.server.store import open_store
+from baton.server.worker_jobs import Live
 from baton.session.issues import _in_groups, embedder
 
 pytest.importorskip("sklearn")

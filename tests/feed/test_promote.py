@@ -18,7 +18,7 @@ from baton.feed.promote import Run, marks_by_cases
 from baton.feed.signature import signature_of
 from baton.feed.taxonomy import SUBTYPES
 from baton.model import InputError, Score, Status, Trace
-from baton.replays.moments import Counted
+from baton.replays.replay import Counted
 from baton.session.issues import members_of_group
 from baton.testing.build import delegate, score, trace, turn
 from baton.testing.build import run as run_of

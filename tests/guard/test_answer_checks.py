@@ -12,8 +12,8 @@ from tests.guard.test_running import rules
 
 from baton.formats.document import Document
 from baton.guard import Guard, output_check
-from baton.guard.calls import begin_run, call_now
 from baton.guard.decide_event import Event
+from baton.guard.framework_calls import begin_run, call_now
 from baton.guard.policy import Found, read_policy
 from baton.model import InputError, RefusedError
 from baton.testing import LlmServer, Reply

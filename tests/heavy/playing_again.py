@@ -7,7 +7,7 @@ from typing import Any
 
 import baton
 from baton.model import Form, Trace
-from baton.replays.moments import ReplayedCase
+from baton.replays.replay import ReplayedCase
 
 
 def assert_fixed_by(

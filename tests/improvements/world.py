@@ -11,7 +11,7 @@ from typing import Any, Self
 from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.result import Improvement, Study
-from baton.improvements.study import improve_texts
+from baton.improvements.search import improve_texts
 from baton.model import (
     Case,
     JudgeError,
@@ -23,7 +23,7 @@ from baton.model import (
     Usage,
 )
 from baton.providers.base_provider import ConfiguredProvider, ProviderOptions, Surroundings
-from baton.replays.moments import Moments
+from baton.replays.replay import Moments
 from baton.runner.plan import make_plan
 from baton.testing.build import case, delegate, expect, run, trace, turn
 

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from tests import virtual_time
 
+from baton.judges.parse_answer import CallError
 from baton.judges.request_limits import Brake, Pace
-from baton.judges.verdict import CallError
 
 
 async def times(pace: Pace, count: int, tokens: int = 1, hold: float = 0.0) -> list[float]:

@@ -11,7 +11,7 @@ from tests.judges.conftest import SCHEMA, judge_of, question
 from tests.judges.test_judge import PRICES, ask, many
 
 from baton.judges.judge import Rehearsal, example
-from baton.judges.verdict import faults
+from baton.judges.parse_answer import faults
 from baton.judges.votes import poll
 from baton.model import Judge
 from baton.testing import LlmServer

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from baton.judges.verdict import check_schema, faults
+from baton.judges.parse_answer import check_schema, faults
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

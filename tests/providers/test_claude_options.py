@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import AgentCard, InputError
 from baton.providers.claude_sdk import (
     ClaudeSdk,

@@ -28,7 +28,7 @@ from baton.model.stand_ins import Fixture, StandIn
 from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.python import Python, PythonOptions
 from baton.replays.cases import safe
-from baton.replays.moments import Moments, replay
+from baton.replays.replay import Moments, replay
 from baton.runner.plan import make_plan
 
 # The model is in the functions: what it does hangs on its instructions and on what tools answer.

@@ -18,11 +18,11 @@ from baton.evaluators.judging.rubric_files import shipped
 from baton.server.alerts import Addresses, alerts_of, deliver
 from baton.server.drift import check_drift, condition_of
 from baton.server.judging import rules_with_status
-from baton.server.live_scoring import Live
 from baton.server.rules import DriftAlert, Rules, read_rules
 from baton.server.schema import score
 from baton.server.settings import load_settings
 from baton.server.store import Store
+from baton.server.worker_jobs import Live
 from baton.testing import LlmServer, llm_server
 
 from .test_alerts import Hook, listening

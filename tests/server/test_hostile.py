@@ -16,12 +16,12 @@ from baton.model import InputError, Trace
 from baton.server.access import create_key
 from baton.server.api import ENDPOINTS
 from baton.server.endpoints import API
-from baton.server.live_scoring import Live
 from baton.server.process import log_to
 from baton.server.schema import conversation, dispatch, job, score
 from baton.server.settings import Settings
 from baton.server.store import Store, check_version, open_store
 from baton.server.worker import Worker
+from baton.server.worker_jobs import Live
 from baton.testing.build import delegate, run, turn
 from baton.testing.build import trace as make_trace
 

@@ -13,12 +13,12 @@ from baton.formats.document import Document
 from baton.model import Trace
 from baton.model.subjects import Origin
 from baton.server.judging import judge_waiting, rules_with_status
-from baton.server.live_scoring import Live
 from baton.server.rows import Reading, write
 from baton.server.rule_scoring import score as score_now
 from baton.server.rules import Rules, read_rules
 from baton.server.schema import conversation, judging, rollup, score, spending
 from baton.server.store import Store
+from baton.server.worker_jobs import Live
 from baton.testing import LlmServer, llm_server
 from baton.testing.llm import Reply
 

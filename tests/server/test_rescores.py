@@ -24,7 +24,6 @@ from baton.server.conversations import Recorded, encode, record_of
 from baton.server.database import Unavailable
 from baton.server.inbox import Inbox, entry_of
 from baton.server.judging import judge_waiting
-from baton.server.live_scoring import Live
 from baton.server.rescores import (
     Rescores,
     alone,
@@ -38,6 +37,7 @@ from baton.server.rows import Reading, write
 from baton.server.schema import conversation, dispatch, judging, rollup, score, spending
 from baton.server.settings import Settings
 from baton.server.store import Store
+from baton.server.worker_jobs import Live
 from baton.session.server_rows import Rescore
 from baton.testing import llm_server
 

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 
 import baton
-from baton.server.proofs import Proofs
+from baton.server.fix_proofs import Proofs
 from baton.server.settings import Settings
 from baton.server.store import Store
 from baton.session.evaluate import evaluate_into

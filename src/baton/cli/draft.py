@@ -8,7 +8,7 @@ from typing import Annotated
 
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import Form, InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON
 from baton.session.convert import (
     dispatch_yaml,

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from baton.improvements.result import RESULT, Improvement
 from baton.model import InputError, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.visible import visible_line
 from baton.session.apply import apply_improvement, read_improvement
 from baton.session.improve import ImprovementEstimate, estimate_improvement, has_plays, improve

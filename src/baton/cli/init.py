@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from typing import NamedTuple
 
 from baton.model import InputError
-from baton.session.starter import SAMPLE, init
+from baton.session.init import SAMPLE, init
 
 from .options import Flag
 from .usage_messages import note, say

@@ -12,7 +12,7 @@ import msgspec
 from baton.evaluators.defaults import STATED
 from baton.model import Dataset, InputError
 from baton.model.dataset import Format
-from baton.model.option_names import one_of, option
+from baton.model.option_spelling import one_of, option
 from baton.runner.plan import (
     PROVEN_SPECS,
     EvaluatorSpec,

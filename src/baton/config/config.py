@@ -16,14 +16,14 @@ import msgspec
 from baton.datasets.stand_in_files import with_file
 from baton.evaluators.registry import evaluator_entry, own_rubrics
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Place
+from baton.formats.explain_mistakes import Path as Place
 from baton.formats.key_case import snake
 from baton.gate.thresholds import Gate, read_gate
 from baton.judges.judge_settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, RunOptions, StandIns, nearest
-from baton.model.option_names import option
+from baton.model.mask_secrets import masked, remember, secrets_in
+from baton.model.option_spelling import option
 from baton.model.redact import ON, Redaction, redaction_of
-from baton.model.secrets import masked, remember, secrets_in
 from baton.plugins import Entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec

@@ -12,7 +12,7 @@ import msgspec
 from baton.config.dialects.accelerator import model_of_label
 from baton.evaluators.user_defined import traits_of
 from baton.formats.document import Document
-from baton.formats.explain import Path as Place
+from baton.formats.explain_mistakes import Path as Place
 from baton.gate.thresholds import Gate, named
 from baton.judges.judge_settings import (
     JudgeSettings,
@@ -22,7 +22,7 @@ from baton.judges.judge_settings import (
     settings_of,
 )
 from baton.model import Evaluator, InputError, Judge, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.runner.plan import Plan, PlannedEvaluator, judge_options
 
 if TYPE_CHECKING:

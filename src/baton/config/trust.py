@@ -20,7 +20,7 @@ import msgspec
 
 from baton.evaluators.registry import evaluator_entry
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Place
+from baton.formats.explain_mistakes import Path as Place
 from baton.model import InputError, Problem
 from baton.runner.plan import EvaluatorSpec
 

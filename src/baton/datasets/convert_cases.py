@@ -23,11 +23,11 @@ from baton.datasets.strands import STRANDS
 from baton.datasets.writers import Head, Writer
 from baton.formats.adk import EvalCase, FunctionCall, Part, attachments, author_pair
 from baton.formats.document import Document, read_bytes, without_comments
-from baton.formats.explain import Path, path_text
+from baton.formats.explain_mistakes import Path, path_text
 from baton.formats.key_case import normalise, prune, snake
 from baton.formats.yaml import dump_yaml
 from baton.model import AgentCard, Case, Dataset, InputError, Session
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON, Redaction
 
 Target = Literal["adk", "judge-llm", "strands", "baton"]

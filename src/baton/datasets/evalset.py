@@ -25,7 +25,7 @@ from baton.formats.adk import (
     stated_agents,
 )
 from baton.formats.document import Document, refuse_misspelt
-from baton.formats.explain import Path
+from baton.formats.explain_mistakes import Path
 from baton.formats.key_case import ExtraKey
 from baton.model import (
     Case,

@@ -27,7 +27,7 @@ from typing import (
 import msgspec
 
 from baton.findings.finding import Answer, Clear, NotRecorded
-from baton.formats.explain import explain, path_text
+from baton.formats.explain_mistakes import explain, path_text
 from baton.formats.patterns import BadPatternError
 from baton.model import (
     AgentRun,

@@ -12,7 +12,7 @@ import msgspec
 
 from baton.evaluators.judging.material import omission_text
 from baton.findings.finding import Answer
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.judges.votes import judge_use, poll
 from baton.model import (
     Case,
@@ -32,8 +32,8 @@ from .base_evaluator import EvaluatorTraits, not_played, nothing_to_judge
 from .judging.distilled import distilled_in
 from .judging.evidence import answers_of, evidence_pieces, settled_by
 from .judging.inputs import Missing
+from .judging.judge_prompt import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.labelled_examples import Examples, LabelledExample, examples_in
-from .judging.question import Question, cant_tell, inputs_of, question_of, sections_of
 from .judging.rubric import Rubric, RubricOptions
 from .judging.rubric_files import checks_of, names_of, revised, rubric_text
 from .judging.subject import Subject, subjects

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.judges.votes import Vote, tally
 from baton.model import Case, EvalContext, InputError, Problem, Score, Trace, Unit
 from baton.model.score import passes

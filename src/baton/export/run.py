@@ -12,7 +12,7 @@ import msgspec
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.storage_addresses import place_of
 from baton.model import InputError, Problem, Trace, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import Redaction
 from baton.readers import iter_traces
 from baton.runner.costs import fill_costs

@@ -15,7 +15,7 @@ from baton.http.credentials import Credentials, plain_address, with_scheme
 from baton.http.responses import EXPORT_MIB, NoAnswer, Refused
 from baton.http.responses import Limits as AnswerLimits
 from baton.model import BatonError, InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.plugins import is_installed
 from baton.plugins.origin import install, requirement
 from baton.readers.otlp.span import Span

@@ -18,7 +18,7 @@ import msgspec
 from baton.components import faults_of_change
 from baton.formats.document import Document, read_bytes
 from baton.model import AgentCard, Form, InputError, text_hash
-from baton.replays.moments import Counted, Replayed
+from baton.replays.replay import Counted, Replayed
 from baton.replays.text_risks import new_in
 
 from .issue_progress import FIX_KINDS, Fix, FixKind, Proof, Statement

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from baton.replays.moments import Counted
+from baton.replays.replay import Counted
 from baton.replays.text_risks import NewText
 
 from .issues import Issue

@@ -20,9 +20,9 @@ from baton.model import Trace, known
 from baton.stats.intervals import Estimate, share
 
 from .failures import NOBODY, Failure, causes
-from .groups import LEAST, Embed, group_texts, keep_names, middle_of
 from .signature import UNTOLD, Signature, folded, mask, signature_of
 from .taxonomy import Subtype, subtype_named, subtype_of
+from .text_groups import LEAST, Embed, group_texts, keep_names, middle_of
 
 State = Literal["new", "open", "muted", "fixed", "regressed"]
 STATES: dict[State, str] = {

@@ -16,7 +16,7 @@ import msgspec
 from baton.model import InputError, Problem
 from baton.model.limits import FAULTS, JSON_DEPTH
 
-from .explain import Fault, Path, explain, path_text
+from .explain_mistakes import Fault, Path, explain, path_text
 from .input_files import open_file, read_bytes, why_no_text
 from .key_case import ExtraKey, camel_twin, normalise, prune, snake
 from .nesting import is_too_deep

@@ -23,9 +23,9 @@ from baton.model import (
     RunOptions,
     Status,
 )
+from baton.model.mask_secrets import mask_json
 from baton.model.prices import ModelPrice
 from baton.model.redact import Redaction, redaction_of
-from baton.model.secrets import mask_json
 
 from .own_files import open_regular, write_whole
 

@@ -11,7 +11,7 @@ from msgspec import inspect
 
 from baton.model import nearest
 
-from .explain import Path, type_info
+from .explain_mistakes import Path, type_info
 
 _HUMP = re.compile(r"(?<=[a-z0-9])([A-Z])")
 

@@ -16,7 +16,7 @@ from baton.model import InputError, Problem
 from baton.model.limits import FAULTS, YAML_ALIASED, YAML_DEPTH, YAML_NODES
 from baton.model.visible import visible
 
-from .explain import Path
+from .explain_mistakes import Path
 from .key_case import snake
 
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

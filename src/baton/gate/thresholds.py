@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import GateResult, InputError, Problem, suggestion
 from baton.model.score import TOLERANCE, passes
 

@@ -19,8 +19,8 @@ from google.genai import types
 from baton.model import RefusedError
 from baton.providers.frameworks.running_agents import prompt_of
 
-from .calls import Call, begin_call, begin_run, current_call, end_call, tell
 from .decide_event import Decision
+from .framework_calls import Call, begin_call, begin_run, current_call, end_call, tell
 from .runtime import Guard, Place
 
 __all__ = ["GuardPlugin"]

@@ -21,8 +21,8 @@ from langgraph.types import Command, interrupt
 from baton.model import RefusedError
 from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
-from .calls import Call, begin_run, calling, tell
 from .decide_event import Decision
+from .framework_calls import Call, begin_run, calling, tell
 from .runtime import Guard, Place
 
 __all__ = ["GuardMiddleware"]

@@ -20,7 +20,7 @@ from agents import Agent, AgentHooks, FunctionTool, Handoff, handoff
 from baton.model import RefusedError
 from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
-from .calls import Call, begin_run, call_later, current_call, tell
+from .framework_calls import Call, begin_run, call_later, current_call, tell
 from .runtime import Guard, Place
 
 __all__ = ["guarded"]

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Steps
+from baton.formats.explain_mistakes import Path as Steps
 from baton.formats.patterns import BadPatternError, Pattern, compiled
 from baton.model import InputError, Problem, suggestion
 from baton.model.filter import NUMBER, TEXT, Field, Fields, Filter, filter_of

@@ -14,8 +14,8 @@ from pydantic_ai.capabilities import AbstractCapability
 
 from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
-from .calls import begin_run, call_later, tell
 from .decide_event import Decision
+from .framework_calls import begin_run, call_later, tell
 from .runtime import Ask, Guard, Place
 
 __all__ = ["GuardCapability"]

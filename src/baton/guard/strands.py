@@ -24,8 +24,8 @@ from strands.hooks import (
 from baton.model import RefusedError
 from baton.providers.frameworks.running_agents import prompt_of, receiver_of
 
-from .calls import Call, begin_call, begin_run, end_call, tell
 from .decide_event import Decision
+from .framework_calls import Call, begin_call, begin_run, end_call, tell
 from .runtime import Guard, Place
 
 __all__ = ["GuardHooks"]

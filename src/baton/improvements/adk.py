@@ -44,8 +44,8 @@ from .choose_component import MOST
 from .journal import Journal
 from .plays import CANDIDATES, Options
 from .result import Improvement, Strategy
+from .search import improve_texts
 from .strategies import strategy_named
-from .study import improve_texts
 
 _SCORE = "sampler"
 """The axis: the score of ADK's sampler."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.model import InputError, counted, suggestion
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.stats.comparison import CASES_PASSED, Axis
 from baton.store import IndexRow
 

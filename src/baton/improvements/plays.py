@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from baton.model import Case, CaseResult, InputError, RunOptions, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.store import row_of
 
 from .choose_component import Pointed
@@ -23,7 +23,7 @@ in most runs. Each costs its plays and one to three requests."""
 
 
 class Playable(Protocol):
-    """Cases that can be played with changed texts: :class:`baton.replays.moments.Moments`."""
+    """Cases that can be played with changed texts: :class:`baton.replays.replay.Moments`."""
 
     @property
     def cases(self) -> Sequence[Case]:

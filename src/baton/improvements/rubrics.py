@@ -39,8 +39,8 @@ from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared
 from baton.stats.comparison import Axis, CaseValues
 
 from .journal import Journal, Proposal, Verdict, hash_of
-from .proof import Side, prove
 from .proposal_prompts import Material, question, request
+from .prove_gain import Side, prove
 from .result import Calibrated, Candidate, Improvement, Strategy, Study
 from .split_cases import Drawn, Leaks, Unit, draw
 from .strategies import WAYS, Asking, Ended, Scored, search

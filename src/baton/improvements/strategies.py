@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 from baton.model import InputError, suggestion
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.plugins.origin import install, requirement
 
 from .proposal_prompts import Material

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from baton.formats.own_files import make_folder, open_own
-from baton.judges import fenced_prompts, verdict
+from baton.judges import fenced_prompts, parse_answer
 from baton.model import InputError, JudgeRequest, Problem
-from baton.model.secrets import mask_json
+from baton.model.mask_secrets import mask_json
 
 # Workers of one evaluation write to the same file; each write takes milliseconds, so a lock that
 # lasts this long belongs to a hanging program.
@@ -57,7 +57,7 @@ def cache_key(
     parts = {
         "request": msgspec.to_builtins(request),
         "fence": fenced_prompts.VERSION,
-        "read": verdict.VERSION,
+        "read": parse_answer.VERSION,
         "model": model,
         "temperature": temperature,
         "sample": sample,

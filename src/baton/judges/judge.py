@@ -17,8 +17,8 @@ from .cache import Verdict, VerdictCache, cache_key
 from .fenced_prompts import USUAL_OUTPUT, prompt_for
 from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
 from .llm_client import LlmClient
+from .parse_answer import AnswerError, CallError, check_schema, read_verdict
 from .request_limits import Bill, Budget, Connect, Costs, Network
-from .verdict import AnswerError, CallError, check_schema, read_verdict
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from baton.formats.explain import Path, checked, path_text
+from baton.formats.explain_mistakes import Path, checked, path_text
 from baton.http.credentials import address, bare_address, refuse_credentials
 from baton.http.responses import JUDGE_MIB, Mebibytes
 from baton.model import InputError, Judge, Problem, suggestion

@@ -21,12 +21,12 @@ import msgspec
 from baton.http.credentials import bare_address
 from baton.http.responses import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
-from baton.model.secrets import Masker
+from baton.model.mask_secrets import Masker
 from baton.plugins.origin import install, requirement
 
 from .fenced_prompts import Prompt
 from .judge_settings import Endpoint, JudgeSettings
-from .verdict import CallError, RawAnswer
+from .parse_answer import CallError, RawAnswer
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse

@@ -17,7 +17,7 @@ from baton.model.prices import ModelPrice, cost_of
 from .fenced_prompts import USUAL_OUTPUT, Prompt
 from .judge_settings import Endpoint, JudgeSettings
 from .llm_client import JudgeClient
-from .verdict import CallError, RawAnswer
+from .parse_answer import CallError, RawAnswer
 
 
 class Budget:

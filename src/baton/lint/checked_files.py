@@ -13,7 +13,7 @@ import msgspec
 from baton.datasets.files import LazyCases
 from baton.evaluators.base_evaluator import BaseEvaluator
 from baton.formats.document import Document
-from baton.formats.explain import Path
+from baton.formats.explain_mistakes import Path
 from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, InputError
 from baton.runner.plan import PlannedEvaluator

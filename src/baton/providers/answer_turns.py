@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from baton.formats.explain import explain, path_text
+from baton.formats.explain_mistakes import explain, path_text
 from baton.formats.strands import Session, TaskOutput
 from baton.model import (
     AgentRun,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import InputError, Problem, suggestion
 from baton.plugins import Entry, module_names
 

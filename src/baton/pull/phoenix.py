@@ -12,7 +12,7 @@ import msgspec
 
 from baton.formats.otlp_json import Json, as_text, flat_value, in_order, resource_spans, scope_spans
 from baton.model import BatonError, InputError
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 
 from .trace_pages import Name, NotFound, NotJson, Params, PullError, Query, Store, iso
 

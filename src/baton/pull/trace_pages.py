@@ -13,7 +13,7 @@ from baton.http.client import Client, Request, Retries, Words, access
 from baton.http.credentials import Credentials, plain_address
 from baton.http.responses import MIB, NOT_JSON, PULL_MIB, Limits, NoAnswer, Refused, is_html
 from baton.model import BatonError, InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON, Redaction
 
 T = TypeVar("T")

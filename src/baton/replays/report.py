@@ -13,8 +13,8 @@ from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
 from baton.stats.comparison import PASSED
 
-from .moments import Replayed, ReplayedCase
 from .outcome import Seen
+from .replay import Replayed, ReplayedCase
 
 STYLES = {
     "fixed": "green",

@@ -14,7 +14,7 @@ from baton.evaluators.usage_limits import (
     unassigned_usage,
     unpriced,
 )
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import AgentRun, InputError, Problem, Trace, Turn, Usage
 from baton.model.prices import ModelPrice, Prices, cost_of
 from baton.model.views import token_count

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import msgspec
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.judge_prompt import Question
 from baton.evaluators.judging.subject import Subject
 from baton.evaluators.judging.verdicts import JudgedDetails, UnitDetails, details_of
 from baton.model import (

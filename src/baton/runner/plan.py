@@ -16,7 +16,7 @@ from baton.evaluators.registry import (
     requested_evaluator,
 )
 from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.gate.thresholds import Gate
 from baton.model import (
     Case,

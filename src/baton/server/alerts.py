@@ -22,7 +22,7 @@ import msgspec
 from sqlalchemy import Connection, insert, select, text, update
 
 from baton.formats.document import Document
-from baton.formats.explain import Path as Place
+from baton.formats.explain_mistakes import Path as Place
 from baton.http.addresses import Network, network
 from baton.http.client import Client, Request, Retries, access
 from baton.http.credentials import Credentials, is_header_name, is_header_value

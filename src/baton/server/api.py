@@ -48,6 +48,7 @@ from .access import Denied
 from .alerts import alerts_of
 from .conversations import unread
 from .endpoints import API, ApiState, Call, Endpoint, Params, described, routes_of
+from .fix_proofs import ProofRequest, ask_to_improve, ask_to_prove, proving_of
 from .inbox import Inbox
 from .issue_list import (
     ISSUE_FIELDS,
@@ -66,7 +67,6 @@ from .labels import add_label, labels_of
 from .metrics import OUTSIDE
 from .openapi import openapi
 from .paging import MOST
-from .proofs import ProofRequest, ask_to_improve, ask_to_prove, proving_of
 from .rescoring import RescoreRequest
 from .review import WHYS, Asked, Item, person, review, skip, take
 from .rubrics import (

@@ -18,7 +18,6 @@ import msgspec
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
 
 from baton.feed.failures import Failure, failures_of
-from baton.feed.groups import LEAST, Embed, Members
 from baton.feed.issues import (
     MEMBERS,
     TEXTS,
@@ -37,6 +36,7 @@ from baton.feed.issues import (
     title_of,
 )
 from baton.feed.signature import UNTOLD, Signature
+from baton.feed.text_groups import LEAST, Embed, Members
 from baton.model import JudgeError, Score, Trace
 from baton.plugins import is_installed
 
@@ -641,7 +641,7 @@ def regroup_due(store: Store, now: float, embed: EmbedOf | None = None) -> bool:
 
 
 def regroup(store: Store, project: int, now: float, embed: Embed | None = None) -> None:
-    """Group the texts of issues by meaning, with :mod:`baton.feed.groups`.
+    """Group the texts of issues by meaning, with :mod:`baton.feed.text_groups`.
 
     For issues that only an evaluator found, each group becomes an issue; existing groups keep their
     names. For proven faults, the groups are recorded. With ``embed``, vectors of texts are compared

@@ -33,7 +33,7 @@ from starlette.routing import BaseRoute
 
 from baton.formats.own_files import lock_file, make_folder
 from baton.model import InputError, Problem
-from baton.model.secrets import mask
+from baton.model.mask_secrets import mask
 from baton.model.visible import visible, visible_line
 
 from . import api, receive_http
@@ -262,7 +262,7 @@ async def _answer(
 
     grpc_port, stop_grpc = 0, None
     if app.state.receiver is not None and settings.grpc and find_spec("grpc") is not None:
-        from .grpc import start  # its own extra
+        from .receive_grpc import start  # its own extra
 
         try:
             grpc_port, stop_grpc = await start(

@@ -18,7 +18,7 @@ import msgspec
 from baton.config.config import interpolate
 from baton.config.judge_config import at_lines
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Place
+from baton.formats.explain_mistakes import Path as Place
 from baton.formats.key_case import snake
 from baton.judges.judge_settings import JudgeSettings, refuse_written_keys
 from baton.judges.judge_settings import read_settings as read_model

@@ -25,12 +25,11 @@ from . import conversations, rows, span_chunks
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
+from .fix_proofs import Proofs
 from .inbox import Inbox, Item
 from .issue_work import follow_cases
 from .issues import index_issues
 from .jobs import Jobs
-from .live_scoring import Live
-from .proofs import Proofs
 from .rescores import Rescores
 from .retention import retain
 from .rows import Reading, Row, State, narrow, slices
@@ -39,6 +38,7 @@ from .settings import LimitSettings, Settings
 from .store import DEFAULT as UNTAGGED
 from .store import Store, open_store
 from .uploads import UploadLimits, opened
+from .worker_jobs import Live
 
 LOG = logging.getLogger("baton.server")
 

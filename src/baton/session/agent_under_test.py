@@ -16,7 +16,7 @@ from baton.config.trust import Trust
 from baton.formats.document import Document, read_bytes
 from baton.http.credentials import with_scheme
 from baton.model import InputError, Problem, counted, nearest, suggestion
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.python import PythonOptions
 from baton.providers.registry import build_provider, make_provider

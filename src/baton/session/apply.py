@@ -15,7 +15,7 @@ from baton.improvements.journal import JOURNAL
 from baton.improvements.result import RESULT, Improvement, Study
 from baton.improvements.texts_in_files import Change, FileChange, changes_of_files, write_files
 from baton.model import InputError, Problem, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.base_provider import ConfiguredProvider
 
 from .agent_under_test import build_agent, find_target, in_own_process, variants_of

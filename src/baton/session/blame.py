@@ -15,7 +15,7 @@ from baton.datasets.recorded_dispatches import as_made
 from baton.feed.blame import VOTES, Again, Blame, Suspect, blame, moment_of
 from baton.feed.failures import Failure, failures_of
 from baton.model import CaseResult, InputError, Judge, Trace, suggestion
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.views import index_of
 from baton.replays.outcome import Seen, differences
 from baton.runner.loop import run_anywhere

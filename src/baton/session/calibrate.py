@@ -17,7 +17,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric_files import names_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.model import Case, Dataset, EvalContext, InputError, Location, Problem, Terminated, Trace
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON
 from baton.readers import iter_traces, load_catalog
 from baton.runner.calibration_report import (

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from baton.model import Case, Content, ExpectedTurn, InputError, ProviderError, Session, Trace
+from baton.model.mask_secrets import mask
 from baton.model.redact import ON
-from baton.model.secrets import mask
 from baton.providers.user_functions import worded
 
 from .agent_under_test import make_agent

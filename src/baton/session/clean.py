@@ -12,7 +12,7 @@ from typing import NamedTuple
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import HOME
 from baton.model import InputError
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 
 from .record import FOLDER as RECORDINGS
 from .report import STORED

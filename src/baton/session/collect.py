@@ -10,7 +10,7 @@ from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made
 from baton.feed.collect import COUNT, FEWEST, LEAST, MOST, Collected, Pool
 from baton.model import Case, Form, InputError, counted
 from baton.model.filter import filter_of
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.subjects import FIELDS
 from baton.pull.trace_pages import moment
 from baton.runner.plan import Specs

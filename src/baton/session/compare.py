@@ -25,7 +25,7 @@ from baton.gate.compare_evaluations import compare as compare_snapshots
 from baton.gate.trend import Point, evaluations_below
 from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.store import StoredEvaluation, evaluation_at, latest_evaluation, read_evaluation
 
 from .evaluation import Evaluation

@@ -10,11 +10,11 @@ import msgspec
 from baton import components as rules
 from baton.config.trust import Trust, trust_of
 from baton.model import ChangedText, InputError, suggestion, text_hash
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.base_provider import ConfiguredProvider
 from baton.providers.prompt_delivery import read_text
 from baton.readers import load_catalog
-from baton.replays.moments import texts_of
+from baton.replays.replay import texts_of
 from baton.runner.loop import run_anywhere
 
 from .agent_under_test import Target, build_agent, find_target, variant_names, variants_of

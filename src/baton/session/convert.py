@@ -20,7 +20,7 @@ from baton.datasets.recorded_dispatches import CONTEXT_TURNS, as_made, find_disp
 from baton.formats.document import Document, read_bytes
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
 from baton.model import Case, Dispatch, EvalContext, Form, InputError, Problem, Trace, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.readers import load_catalog, load_traces
 from baton.runner.plan import PROVEN_SPECS, make_plan

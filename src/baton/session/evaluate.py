@@ -18,7 +18,7 @@ from baton.config.config import chosen_backend
 from baton.config.config_file import ReporterSpec
 from baton.datasets.selection import choose
 from baton.formats.evaluation_header import Header, Request
-from baton.formats.explain import explain
+from baton.formats.explain_mistakes import explain
 from baton.formats.storage_addresses import is_address, shown_address
 from baton.model import (
     CaseResult,
@@ -33,8 +33,8 @@ from baton.model import (
     nearest,
     suggestion,
 )
-from baton.model.option_names import option
-from baton.model.secrets import masked
+from baton.model.mask_secrets import masked
+from baton.model.option_spelling import option
 from baton.model.stand_ins import merged
 from baton.providers.base_provider import ConfiguredProvider, Surroundings
 from baton.providers.registry import make_provider

@@ -13,7 +13,7 @@ from baton.export.sink import JsonFile, Limits, Sink, open_sink, target_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import refuse_overwriting
 from baton.model import InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import Redaction, RedactLike, redaction_of
 
 from .prepare import Note, PathLike, each_once, log_note

@@ -20,7 +20,7 @@ from baton.feed.issues import Issue
 from baton.formats.document import read_bytes
 from baton.improvements.choose_component import OF_SENDER, Pointed, pointing
 from baton.model import Case, CaseResult, InputError, Problem, Trace, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.views import index_of
 from baton.runner.judged_subjects import terms_of
 from baton.stats.calibration import FAILED, Opinion, Terms, people_class

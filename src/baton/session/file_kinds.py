@@ -13,7 +13,7 @@ from baton.datasets.files import starts_as_json
 from baton.formats.document import Document, read_bytes, without_comments
 from baton.formats.key_case import snake
 from baton.model import InputError, Problem, nearest
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.readers.adk.wire import looks_like_sse
 from baton.readers.file_reader import is_refused, kind_of
 from baton.readers.otlp.wire.sniff import is_otlp

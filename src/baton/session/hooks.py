@@ -23,7 +23,7 @@ from baton.guard.claude import EVENTS as EVENTS_OF_GUARD
 from baton.guard.policy import load_policy
 from baton.http.credentials import plain_address
 from baton.model import InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.plugins.user_code import load_module
 
 EVENTS = ("Stop", "SessionEnd")

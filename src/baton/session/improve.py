@@ -25,15 +25,15 @@ from baton.improvements.journal import JOURNAL, Journal, hash_of
 from baton.improvements.plays import CANDIDATES, Options
 from baton.improvements.proposal_prompts import MOMENTS
 from baton.improvements.result import RESULT, Improvement
+from baton.improvements.search import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
 from baton.improvements.split_cases import Drawn, draw, units_of
 from baton.improvements.strategies import WAYS, strategy_named
-from baton.improvements.study import AGAIN, BATCH, PLAYED_AGAIN, Progress, improve_texts
 from baton.judges.fenced_prompts import USUAL_OUTPUT
 from baton.judges.judge import JudgingEstimate
 from baton.model import CaseResult, Dataset, InputError, Judge, Usage
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.instrument.warm_workers import warm_workers
-from baton.replays.moments import Moments
+from baton.replays.replay import Moments
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
 from baton.stats.comparison import PASSED

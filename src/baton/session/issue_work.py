@@ -50,8 +50,8 @@ from baton.model import (
     Trace,
     counted,
 )
-from baton.model.option_names import option
-from baton.replays.moments import Replayed
+from baton.model.option_spelling import option
+from baton.replays.replay import Replayed
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Specs, make_plan
 

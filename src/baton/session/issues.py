@@ -13,7 +13,6 @@ import msgspec
 
 from baton.config.judge_config import JudgeConfig, JudgeFlags
 from baton.feed.failures import failures_of
-from baton.feed.groups import Embed
 from baton.feed.issue_progress import Progress
 from baton.feed.issues import (
     STATES,
@@ -27,6 +26,7 @@ from baton.feed.issues import (
     with_marks,
 )
 from baton.feed.promote import Run, marks_by_cases
+from baton.feed.text_groups import Embed
 from baton.formats.evaluation_header import HEADER, read_header
 from baton.formats.own_files import make_folder, naming, open_own
 from baton.model import (

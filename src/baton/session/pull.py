@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from baton.http.responses import PULL_MIB
 from baton.model import InputError
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import RedactLike, redaction_of
 from baton.pull import Pulled, Store, pull
 from baton.pull.langfuse import traces as langfuse_traces

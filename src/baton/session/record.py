@@ -17,7 +17,7 @@ from baton import startup
 from baton.formats.own_files import make_folder
 from baton.http.credentials import plain_address
 from baton.model import InputError, Problem, Terminated
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.plugins.origin import install, requirement
 
 FOLDER = Path(".baton/recordings")

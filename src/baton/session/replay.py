@@ -21,14 +21,14 @@ from baton.model import (
 from baton.model import (
     Evaluation as Played,
 )
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.base_provider import ConfiguredProvider
 from baton.readers import load_traces
 from baton.replays.cases import Played as Form
 from baton.replays.cases import StatedKey, conversation_cases, dispatch_cases, in_form
-from baton.replays.moments import MakeProvider, Moments, Replayed
-from baton.replays.moments import replay as play_again
 from baton.replays.outcome import Seen, recorded_conversation
+from baton.replays.replay import MakeProvider, Moments, Replayed
+from baton.replays.replay import replay as play_again
 from baton.runner.costs import read_prices
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import Specs

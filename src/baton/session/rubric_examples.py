@@ -11,13 +11,13 @@ import msgspec
 from baton.config import Config
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
+from baton.evaluators.judging.judge_prompt import Question
 from baton.evaluators.judging.labelled_examples import (
     MOST,
     LabelledExample,
     example_of,
     read_examples,
 )
-from baton.evaluators.judging.question import Question
 from baton.evaluators.judging.subject import Subject
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import make_folder, naming, write_whole

@@ -19,7 +19,7 @@ from baton.evaluators.judging.subject import Subject
 from baton.evaluators.registry import known_evaluator_names, own_rubrics
 from baton.judges.fenced_prompts import prompt_for
 from baton.model import EvalContext, InputError, Score, Trace, nearest, suggestion
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON
 from baton.model.visible import visible_line
 from baton.plugins import RUBRIC_SUFFIXES

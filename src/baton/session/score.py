@@ -20,7 +20,7 @@ from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.evaluation_header import Header, Request, read_header
 from baton.formats.storage_addresses import is_address, is_copy
 from baton.model import Case, Dataset, InputError, Trace
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.readers import iter_traces
 from baton.readers.shards import BYTES, iter_shards, pieces_of
 from baton.runner.plan import Plan, Specs

@@ -18,7 +18,7 @@ from baton import __version__
 from baton.config import load_config
 from baton.config.config import chosen_backend
 from baton.model import InputError
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import ON, Redaction
 from baton.runner.backends.distribute import finished, in_order
 from baton.runner.backends.registry import make_backend

@@ -37,7 +37,7 @@ from baton.model import (
     Trace,
     integrity_problems,
 )
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.redact import Redaction
 
 from .remote import naming_address

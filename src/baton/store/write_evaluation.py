@@ -56,8 +56,8 @@ from baton.model import (
     Trace,
     few_kinds,
 )
-from baton.model.option_names import option
-from baton.model.secrets import knows_secrets, mask_json
+from baton.model.mask_secrets import knows_secrets, mask_json
+from baton.model.option_spelling import option
 
 from .seal import put_seal
 

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute
 from baton.datasets.draft_case import draft_yaml
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.judge_prompt import Question
 from baton.feed.blame import Blame, blame
 from baton.feed.failures import failures_of
 from baton.model import Content, InputError, Said, Score, ToolCall, Trace

@@ -15,6 +15,14 @@ from baton.feed.issues import STATES, Member, Rate, State
 from baton.feed.taxonomy import CATEGORIES, subtype_named
 from baton.model import InputError
 from baton.server.access import Caller, Denied
+from baton.server.fix_proofs import (
+    ask_to_improve,
+    ask_to_prove,
+    cannot_improve,
+    cannot_prove,
+    fix_of,
+    proving_of,
+)
 from baton.server.issue_list import (
     ISSUE_FIELDS,
     NoIssue,
@@ -26,14 +34,6 @@ from baton.server.issue_list import (
 )
 from baton.server.issue_work import ask_to_investigate, work_of
 from baton.server.jobs import usual_judge
-from baton.server.proofs import (
-    ask_to_improve,
-    ask_to_prove,
-    cannot_improve,
-    cannot_prove,
-    fix_of,
-    proving_of,
-)
 from baton.server.settings import Settings
 from baton.server.store import DEFAULT, Store
 from baton.session.server_rows import IssueRecord, IssueRow, Page

@@ -21,12 +21,12 @@ from baton.model import InputError, Problem
 from baton.model.filter import Filter
 from baton.server.inbox import Inbox, entry_of
 from baton.server.jobs import add_folder
-from baton.server.live_scoring import Live
 from baton.server.process import show
 from baton.server.queries import conversation_sums
 from baton.server.settings import LimitSettings, LiveSettings
 from baton.server.store import Store, open_store
 from baton.server.worker import Worker, bounds_of
+from baton.server.worker_jobs import Live
 from baton.session.push import pack
 from baton.session.record import FOLDER as RECORDINGS
 from baton.session.recordings import with_copies

@@ -12,7 +12,7 @@ from baton.evaluators.judged import Judged
 from baton.evaluators.judging.rubric import Example, Rubric
 from baton.evaluators.judging.rubric_files import shipped
 from baton.judges.fenced_prompts import is_fenced
-from baton.judges.verdict import faults
+from baton.judges.parse_answer import faults
 from baton.model import (
     Case,
     EvalContext,

@@ -20,7 +20,7 @@ from tests.evaluators.judged.scripted import Judged, ScriptedJudge, scores, ship
 from baton.evaluators.judging.distilled import Trial, limits_of
 from baton.evaluators.judging.distilled_features import Reading, read
 from baton.evaluators.judging.evidence import answers_of
-from baton.evaluators.judging.question import Question
+from baton.evaluators.judging.judge_prompt import Question
 from baton.improvements.distill import Report, Verdict, _folds, train
 from baton.model import EvalContext, InputError, Trace
 from baton.testing.build import delegate, run, said, trace, turn

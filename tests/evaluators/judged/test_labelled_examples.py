@@ -16,8 +16,8 @@ from tests.evaluators.judged.scripted import (
     shipped,
 )
 
+from baton.evaluators.judging.judge_prompt import Question
 from baton.evaluators.judging.labelled_examples import LabelledExample, example_of, read_examples
-from baton.evaluators.judging.question import Question
 from baton.model import EvalContext, InputError, Trace
 from baton.runner.plan import make_plan
 from baton.testing.build import delegate, run, said, trace, turn

@@ -16,7 +16,7 @@ from baton.evaluators.judging.rubric import Rubric, RubricOptions
 from baton.evaluators.judging.rubric_files import FOLDER, checks_of, names_of
 from baton.evaluators.judging.verdicts import Item, answer_schema
 from baton.evaluators.registry import all_evaluators, evaluator_entries, evaluator_entry
-from baton.judges.verdict import check_schema
+from baton.judges.parse_answer import check_schema
 from baton.model.dataset import _STATED
 
 DOCS = (ROOT / "docs" / "rubrics.md").read_text(encoding="utf-8")

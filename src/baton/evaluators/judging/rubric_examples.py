@@ -19,8 +19,8 @@ from baton.model import (
 )
 
 from .inputs import Given, Missing
+from .judge_prompt import question_of, sections_of
 from .material import given, raw
-from .question import question_of, sections_of
 from .rubric import Example, Rubric
 from .subject import Subject
 from .verdicts import items_of

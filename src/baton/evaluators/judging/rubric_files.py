@@ -11,8 +11,8 @@ from typing import Any, get_args
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.formats.explain import Path as Place
-from baton.formats.explain import path_text
+from baton.formats.explain_mistakes import Path as Place
+from baton.formats.explain_mistakes import path_text
 from baton.model import InputError, Problem, Unit, suggestion
 from baton.plugins import RUBRIC_SUFFIXES
 

@@ -20,8 +20,8 @@ from baton.model.trace import TurnStatus
 from baton.readers.builder import MAIN, ends_early, not_before, without
 from baton.readers.tool_definitions import targets_of
 
+from .dispatches import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
 from .started_agents import DISPATCH_TOOLS, Cards, Links
-from .threads import STOPPED, TERMINAL, Calls, Delivery, Thread, Threads, seen
 from .wire import (
     FOLDED,
     GIVEN,

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.formats.document import Document
-from baton.formats.explain import Path
+from baton.formats.explain_mistakes import Path
 from baton.formats.key_case import ExtraKey
 from baton.formats.strands import MultiAgentResult, NodeResult, TokenUsage
 from baton.model import (

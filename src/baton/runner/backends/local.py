@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.safe_output import safe_output
 
 from .protocol import Done, JobDoer, Waiting

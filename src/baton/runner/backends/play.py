@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from baton.model import CaseResult, Dataset, InputError, Provider, RunOptions
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.runner.collect_results import FolderResults
 from baton.runner.live import RunFolder, finished_slots, notices_of, play_all, slots
 from baton.runner.loop import GRACE, DaemonThreads, entered

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import InputError
 from baton.plugins.origin import install, requirement
 

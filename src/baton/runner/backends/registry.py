@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from baton.formats.explain import checked
+from baton.formats.explain_mistakes import checked
 from baton.model import InputError, Problem, suggestion
 from baton.plugins import Entry
 from baton.plugins.user_code import load_function

@@ -19,8 +19,8 @@ from baton.improvements.journal import Journal
 from baton.improvements.plays import Options
 from baton.improvements.report import print_improvement
 from baton.improvements.result import Improvement
+from baton.improvements.search import Progress, improve_texts
 from baton.improvements.strategies import ALIASES, STRATEGIES, strategy_named
-from baton.improvements.study import Progress, improve_texts
 from baton.model import (
     Case,
     CaseResult,
@@ -32,7 +32,7 @@ from baton.model import (
     Trace,
 )
 from baton.providers.base_provider import ProviderOptions, Surroundings
-from baton.replays.moments import Moments
+from baton.replays.replay import Moments
 from baton.runner.live import OnResult
 from baton.testing.build import case, expect
 

@@ -32,7 +32,7 @@ from baton.model import (
     Status,
     suggestion,
 )
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.providers.base_provider import ConfiguredProvider
 from baton.runner.live import OnResult, evaluate_in_memory
 from baton.runner.loop import entered

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from baton.improvements.proof import ERRORS, Side, prove
+from baton.improvements.prove_gain import ERRORS, Side, prove
 from baton.stats.comparison import PASSED, Axis, CaseValues
 
 AIM = Axis(PASSED)

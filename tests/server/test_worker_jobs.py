@@ -11,11 +11,11 @@ from sqlalchemy import select
 from baton import connect
 from baton.model import InputError
 from baton.server.database import EVERY_PROJECT
-from baton.server.live_scoring import Live
 from baton.server.schema import conversation, score
 from baton.server.settings import load_settings
 from baton.server.store import Store
 from baton.server.worker import Worker, bounds_of
+from baton.server.worker_jobs import Live
 
 from .otlp import Part, body_of, parts_of, recordings, send, work
 from .serving import api

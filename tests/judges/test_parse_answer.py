@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.judges.conftest import GOOD, SCHEMA
 
-from baton.judges.verdict import AnswerError, CallError, RawAnswer, read_verdict
+from baton.judges.parse_answer import AnswerError, CallError, RawAnswer, read_verdict
 
 PLAIN = '{"reason": "as told", "label": "good"}'
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from baton.components import are_examples, chosen, faults_of_change
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.score import rounded
 from baton.replays.text_risks import new_in
 from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
@@ -26,8 +26,8 @@ from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
 from .choose_component import Chosen, Failing, choose, pointing
 from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, RepeatEach, StoppedError
-from .proof import Decided, Side, prove, side_of
 from .proposal_prompts import MOMENTS, Material, question, request
+from .prove_gain import Decided, Side, prove, side_of
 from .result import Candidate, Improvement, Study
 from .split_cases import Leaks, draw, texts_of, units_of
 from .strategies import (

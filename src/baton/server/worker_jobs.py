@@ -1,4 +1,4 @@
-"""Live scoring by a worker: it scores what was read, asks judges, and sends alerts."""
+"""The jobs of a worker: it scores what was read, asks judges, and sends alerts."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from baton.model import InputError
 from baton.server.access import Access, create_key
-from baton.server.grpc import start
 from baton.server.inbox import Inbox
+from baton.server.receive_grpc import start
 from baton.server.receive_http import Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store

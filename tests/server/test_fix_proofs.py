@@ -13,8 +13,8 @@ import baton
 from baton.feed.issue_progress import Fix
 from baton.model import InputError
 from baton.server.access import create_key
+from baton.server.fix_proofs import _LEASE, Proofs, ask_to_prove, proving_of, second_judge
 from baton.server.issue_list import Progress, keep_progress, one_issue
-from baton.server.proofs import _LEASE, Proofs, ask_to_prove, proving_of, second_judge
 from baton.server.schema import issue_proof
 from baton.server.settings import Settings
 from baton.server.store import Store

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from baton.gate.baseline import SnapshotBuilder
 from baton.model import counted
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.model.score import rounded
 from baton.stats.comparison import (
     CASES_PASSED,

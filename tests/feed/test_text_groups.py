@@ -7,7 +7,7 @@ from collections import Counter
 
 from tests.clock import cpu_limit
 
-from baton.feed.groups import Event, Members, group_texts, keep_names, middle_of
+from baton.feed.text_groups import Event, Members, group_texts, keep_names, middle_of
 
 COMPLAINTS = {
     "refund": [

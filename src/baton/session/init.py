@@ -12,7 +12,7 @@ from baton.config.trust import Trust
 from baton.datasets.draft_case import draft_case
 from baton.formats.yaml import dump_yaml
 from baton.model import Case, Content, ExpectedTurn, InputError, Problem
-from baton.model.option_names import option
+from baton.model.option_spelling import option
 from baton.plugins import is_installed
 from baton.plugins.origin import install, origin_notes, requirement
 from baton.providers.instrument.frameworks import examine, unrecorded
@@ -180,7 +180,7 @@ def files_of(answers: Answers) -> dict[str, str]:
 
 
 def _template(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return files("baton").joinpath("session", "starter", name).read_text(encoding="utf-8")
 
 
 _HEAD = """\
