@@ -432,3 +432,133 @@ def test_a_call_that_may_be_for_an_agent_decides_nothing_without_definitions(adk
     assert (told["agent_chain"], told["dispatch_routing"]) == ("passed", "passed")
     plain = [adk.event("desk", adk.call("pricer", "c1", item="tea")), adk.event("desk", "41.")]
     assert {status for _, status in verdicts(adk.read(plain))} == {"failed"}
+
+
+def _at(path: str, branch: str | None = None) -> dict[str, Any]:
+    """Return the place of an event: its node, and its branch with the call that opened it."""
+    return {"nodeInfo": {"path": path}, **({"branch": branch} if branch else {})}
+
+
+def test_agents_that_run_in_a_branch_of_a_call_are_its_delegates(adk: Any) -> None:
+    """Sub-agents of the mode `single_turn` are tools, and two calls of one run side by side."""
+    calls = [
+        adk.call("pilot", "c1", request="Check Gdansk"),
+        adk.call("pilot", "c2", request="Check Hel"),
+    ]
+    one, two = (_at("boss@1/pilot@1", f"pilot@{id_}") for id_ in ("c1", "c2"))
+    answers = [adk.answer("pilot", "c1", {"result": "3 m"}), adk.answer("pilot", "c2", {})]
+    trace = adk.read(
+        [
+            adk.event("boss", *calls, **_at("boss@1")),
+            adk.event("pilot", adk.call("tide", "t1"), **two),
+            adk.event("pilot", "3 m", **one),
+            adk.event("pilot", adk.answer("tide", "t1", {"result": "low"}), **two),
+            adk.event("pilot", "low", **two),
+            adk.event("boss", *answers, **_at("boss@1")),
+            adk.event("boss", "Done.", **_at("boss@1")),
+        ]
+    )
+    assert edges(trace) == [("delegate", "boss", "pilot", "structure")] * 2
+    first, second = trace.turns[0].dispatches
+    runs = {run.id: run for run in trace.turns[0].runs}
+    assert [runs[id_].output for d in (first, second) for id_ in d.runs] == [
+        Content(text="3 m"),
+        Content(text="low"),
+    ]
+    assert [first.prompt, second.prompt] == [
+        Content(text="Check Gdansk"),
+        Content(text="Check Hel"),
+    ]
+    assert first.group == second.group is not None
+    assert first.result == Content(text="3 m")
+
+
+def test_a_task_agent_asks_the_user_and_answers_with_finish_task(adk: Any) -> None:
+    clerk = _at("boss@1/clerk@c1", "clerk@c1")
+    done = {"result": "Table 4"}
+    finished = adk.answer("finish_task", "f1", {"result": "Task completed."})
+    trace = adk.read(
+        [
+            adk.event("user", "A table, please"),
+            adk.event("boss", adk.call("clerk", "c1", request="Book a table"), **_at("boss@1")),
+            adk.event("clerk", "For which date?", **clerk),
+            adk.event("user", "Friday", isolationScope="c1"),
+            adk.event("clerk", adk.call("finish_task", "f1", **done), **clerk),
+            adk.event("clerk", finished, output=done, **clerk),
+            adk.event("user", adk.answer("clerk", "c1", done), **_at("boss@1")),
+            adk.event("boss", "You have table 4.", **_at("boss@1")),
+        ]
+    )
+    (turn,) = trace.turns
+    assert chain(trace) == ["boss", "clerk"]
+    (dispatch,) = turn.dispatches
+    assert (dispatch.kind, dispatch.result, dispatch.status) == (
+        "delegate",
+        Content(text="Table 4"),
+        "completed",
+    )
+    assert turn.runs[1].output == Content(text="Table 4")
+    assert turn.output == Content(text="You have table 4.")
+
+
+def test_a_workflow_used_as_a_tool_is_one_delegate(adk: Any) -> None:
+    inner = "boss@1/desk@c1"
+    trace = adk.read(
+        [
+            adk.event("boss", adk.call("desk", "c1", request="Write"), **_at("boss@1")),
+            adk.event("writer", "Draft.", **_at(f"{inner}/writer@1", "desk@c1")),
+            adk.event("printer", "Printed.", **_at(f"{inner}/printer@1", "desk@c1")),
+            adk.event("boss", adk.answer("desk", "c1", {"result": "Printed."}), **_at("boss@1")),
+            adk.event("boss", "Done.", **_at("boss@1")),
+        ]
+    )
+    kinds = [(d.kind, d.from_agent, d.to_agent, d.to_kind) for d in trace.turns[0].dispatches]
+    assert kinds == [
+        ("delegate", "boss", "desk", "workflow"),
+        ("sequence", "writer", "printer", "agent"),
+    ]
+    assert [run.inside for run in trace.turns[0].runs] == [[], ["desk"], ["desk"]]
+
+
+def test_a_call_fails_with_the_agent_in_its_branch(adk: Any) -> None:
+    guard = _at("boss@1/guard@1", "guard@c1")
+    told = {"result": "Error running sub-agent: Dynamic node guard failed"}
+    failed = {"author": "guard", "errorCode": "RuntimeError", "errorMessage": "no key", **guard}
+    trace = adk.read(
+        [
+            adk.event("boss", adk.call("guard", "c1", request="Open?"), **_at("boss@1")),
+            {"invocationId": "i1", **failed},
+            adk.event("boss", adk.answer("guard", "c1", told), **_at("boss@1")),
+            adk.event("boss", "Nobody answers.", **_at("boss@1")),
+        ]
+    )
+    (dispatch,) = trace.turns[0].dispatches
+    assert (dispatch.status, dispatch.error) == ("failed", "no key")
+    assert trace.turns[0].status == "completed"
+
+
+def test_a_node_that_asks_a_person_is_no_agent(adk: Any) -> None:
+    ask = adk.call("adk_request_input", "r1", message="Print it?")
+    asked = [
+        adk.event("writer", "Draft.", **_at("desk@1/writer@1")),
+        adk.event("desk", ask, longRunningToolIds=["r1"], **_at("desk@1/ask@1")),
+    ]
+    answered = [
+        adk.event("user", adk.answer("adk_request_input", "r1", {"result": "yes"})),
+        adk.event("printer", "Printed.", **_at("desk@1/printer@1")),
+    ]
+    trace = adk.read(asked)
+    assert (chain(trace), trace.turns[0].status) == (["writer"], "waiting")
+    trace = adk.read([*asked, *answered])
+    assert (chain(trace), trace.turns[0].status) == (["writer", "printer"], "completed")
+
+
+def test_a_model_that_asks_a_person_calls_a_tool(adk: Any) -> None:
+    ask = adk.call("adk_request_input", "r1", message="Which one?")
+    used = {"promptTokenCount": 5, "candidatesTokenCount": 1}
+    event = adk.event("desk", ask, longRunningToolIds=["r1"], usageMetadata=used, **_at("desk@1"))
+    (turn,) = adk.read([event]).turns
+    assert [step.name for step in turn.runs[0].steps if isinstance(step, ToolCall)] == [
+        "adk_request_input"
+    ]
+    assert turn.status == "waiting"

@@ -28,6 +28,10 @@ _MAIN_LANE = ""
 """The lane of events without a branch."""
 _REQUESTS = frozenset({"adk_request_confirmation", "adk_request_credential", "adk_request_input"})
 """Calls that ADK itself writes, to ask a person about a call of the model."""
+_ASKED_BY_MODEL = "adk_request_input"
+"""The only one of them that a model can call, too: as the tool ``request_input``."""
+_FINISH = "finish_task"
+"""The tool by which an agent of the mode ``task`` gives its answer."""
 _TRUNCATED = "the stream was truncated before the turn ended"
 _NO_ACTIONS = Actions()
 _NONE_PAUSED: set[str] = set()
@@ -36,12 +40,13 @@ _NONE_PAUSED: set[str] = set()
 class OpenCall:
     """A tool call that may still be answered, maybe in a later turn."""
 
-    __slots__ = ("answered", "call", "dispatch", "run")
+    __slots__ = ("answered", "call", "dispatch", "run", "started")
 
     def __init__(self, call: ToolCall, run: AgentRun) -> None:
         self.call = call
         self.run = run
         self.dispatch: Dispatch | None = None
+        self.started: AgentRun | None = None
         self.answered = False
 
 
@@ -90,10 +95,13 @@ class Lanes:
         self._before_fan_out: AgentRun | None = None
         self._group: int | None = None
 
-    def origin(self, event: AnyEvent, expected: str | None) -> Origin:
-        """Place an event; ``expected`` is the agent that control was last handed to."""
+    def origin(self, event: AnyEvent, within: str | None, expected: str | None) -> Origin:
+        """Place an event; ``expected`` is the agent that control was last handed to.
+
+        ``within`` is its branch, from the call on that set these lanes to work.
+        """
         path = (event.node_info.path if event.node_info is not None else None) or None
-        if path is None and not event.branch:
+        if path is None and not within:
             # The usual case: most events of one agent come from the same place.
             author = event.author or ""
             plain = self._plain.get(author)
@@ -105,8 +113,8 @@ class Lanes:
         if names and names[-1] != agent and event.error_code and event.content is None:
             if names[-1] == expected or names[-1] in self._authors:
                 agent = names[-1]
-        branch = [step.partition("@")[0] for step in (event.branch or "").split(".") if step]
-        lane = event.branch or _MAIN_LANE
+        branch = [step.partition("@")[0] for step in (within or "").split(".") if step]
+        lane = within or _MAIN_LANE
         if branch and branch[-1] != agent and branch[-1] in self._authors:
             branch, lane = [], _MAIN_LANE
         exact = bool(names) and names[-1] == agent
@@ -169,6 +177,22 @@ def is_of_workflow(event: AnyEvent) -> bool:
     return node != event.author and event.author in around
 
 
+def _asked_by_node(event: AnyEvent) -> set[str | None]:
+    """Return the ids of requests by which a node that is no agent asks a person.
+
+    The author of a ``RequestInput`` is the workflow, as in ``is_of_workflow``.
+    """
+    path = event.node_info.path if event.node_info is not None else None
+    parts = (event.content.parts if event.content is not None else None) or []
+    calls = [part.function_call for part in parts if part.function_call is not None]
+    if not path or not calls or event.usage_metadata is not None or event.model_version:
+        return set()
+    *around, node = (step.partition("@")[0] for step in path.split("/"))
+    of_node = node != event.author and event.author in around and len(calls) == len(parts)
+    own = of_node and all(call.name in _REQUESTS for call in calls)
+    return {call.id for call in calls} if own else set()
+
+
 def is_bookkeeping(event: AnyEvent) -> bool:
     """Return whether an event is only bookkeeping: state changes or agent ends without content."""
     return not (
@@ -198,13 +222,19 @@ class _TurnReader:
         session.history.begin(self._turn, another_session=another_session)
         self._transfers: list[Dispatch] = []
         authors: set[str] = set()
+        self._branched: set[str] = set()
         for event in events:
             if event.author and event.author not in authors and not is_bookkeeping(event):
-                authors.add(event.author)
+                if not _asked_by_node(event):
+                    authors.add(event.author)
+            if event.branch and "@" in event.branch:
+                self._branched.update(event.branch.split("."))
         self._authors = frozenset(authors)
         # Not a method: a reference cycle would keep the whole turn in memory until garbage
         # collection.
         self._lanes = Lanes(self._authors, partial(self._builder.next_group, self._turn))
+        self._called: dict[str, Lanes] = {}
+        self._asked: set[str | None] = set()
         self._error: str | None = None
         self._cut = False
 
@@ -217,6 +247,8 @@ class _TurnReader:
             self._read_error_frame(event)
         elif event.author == "user":
             self._read_user(event)
+        elif asked := _asked_by_node(event):
+            self._asked |= asked  # no agent asks, but the turn waits for the answer
         elif not is_bookkeeping(event):
             self._read_agent(event)
         elif is_of_workflow(event):
@@ -231,13 +263,13 @@ class _TurnReader:
                 if type(step) is ToolCall and step.status == "waiting":
                     waiting.append(run)
                     break
-        status: TurnStatus = "waiting" if waiting else "completed"
+        status: TurnStatus = "waiting" if waiting or self._asked else "completed"
         error = self._error
         if error is not None:
             status = "failed"
         elif torn or self._cut:
             status, error = "incomplete", _TRUNCATED
-        elif not (waiting or turn.output):
+        elif not (waiting or self._asked or turn.output):
             # Unless something proves that more was expected, there was no answer.
             steps = (step for run in turn.runs for step in run.steps)
             status, error = "incomplete", ends_early(steps, self._pending())
@@ -266,6 +298,7 @@ class _TurnReader:
             if part.function_response is not None:
                 # The result of a waiting tool, or a yes or no to its question, which is no result.
                 answer = part.function_response
+                self._asked.discard(answer.id)
                 opened = self._session.open_call(answer.id, answer.name or "")
                 if opened is not None and answer.id not in self._session.asked_about:
                     self._settle(opened, answer, event)
@@ -289,8 +322,9 @@ class _TurnReader:
     def _read_agent(self, event: AnyEvent) -> None:
         # Only a path can name an agent that is not the author, so this is only needed with a path.
         pending = self._pending() if event.node_info is not None else None
-        origin = self._lanes.origin(event, pending.to_agent if pending else None)
-        run = self._run(origin, event)
+        lanes, within, call = self._place(event)
+        origin = lanes.origin(event, within, pending.to_agent if pending else None)
+        run = self._run(origin, event, lanes, call)
         if event.partial:
             self._cut = True
         # A paused call is answered with an earlier time than it was made at.
@@ -326,7 +360,29 @@ class _TurnReader:
             self._error = event.error_message or event.error_code or ""
             run.status, run.error = "failed", self._error
 
-    def _run(self, origin: Origin, event: AnyEvent) -> AgentRun:
+    def _place(self, event: AnyEvent) -> tuple[Lanes, str | None, OpenCall | None]:
+        """Return the lanes of an event, its branch in them, and the call that opened them.
+
+        An agent of the mode ``task`` or ``single_turn``, and a workflow used as a tool, run in a
+        branch that names the call: ``clerk@adk-488e1867``. Two calls of one agent have two.
+        """
+        branch = event.branch
+        if not branch or not self._branched or "@" not in branch:
+            return self._lanes, branch, None
+        steps = branch.split(".")
+        for place in range(len(steps) - 1, -1, -1):
+            name, _, id_ = steps[place].partition("@")
+            opened = self._session.calls.get(id_)
+            if opened is not None and opened.dispatch is not None and opened.call.name == name:
+                if id_ not in self._called:
+                    new_group = partial(self._builder.next_group, self._turn)
+                    self._called[id_] = Lanes(self._authors, new_group)
+                return self._called[id_], ".".join(steps[place + 1 :]), opened
+        return self._lanes, branch, None
+
+    def _run(
+        self, origin: Origin, event: AnyEvent, lanes: Lanes, call: OpenCall | None
+    ) -> AgentRun:
         due = None
         for transfer in self._transfers:
             if not transfer.runs and transfer.to_agent == origin.agent:
@@ -334,17 +390,27 @@ class _TurnReader:
                 break
         else:
             # A hand-over to an agent needs a new run; other events continue an open one.
-            known = self._lanes.find(origin)
+            known = lanes.find(origin)
             if known is not None:
                 return known
         first = not self._turn.runs
         run = self._builder.run(
             self._turn, origin.agent, inside=list(origin.inside), started=event.timestamp
         )
-        before, group = self._lanes.enter(origin, run)
+        before, group = lanes.enter(origin, run)
         if first:
             run.input = self._turn.input
-        if event.isolation_scope is None:
+        if call is not None and (called := call.dispatch) is not None:
+            if not before:
+                called.to_kind = "agent" if called.to_agent == run.agent else "workflow"
+                # An agent that opens a turn continues, with what the user answered.
+                run.input, call.started = run.input if first else called.prompt, run
+                self._builder.start(called, run)
+            if called.to_kind == "workflow" and called.to_agent not in run.inside:
+                run.inside.insert(0, called.to_agent)
+            if not before:
+                return run
+        if event.isolation_scope is None and call is None:
             self._session.history.give(self._turn, run, event.branch or "")
         due = due or self._into_workflow(run)
         if due is not None:
@@ -377,6 +443,11 @@ class _TurnReader:
         thoughts = [part for part in parts if part.thought]
         said = said_content([part for part in parts if not part.thought] if thoughts else parts)
         if not said and event.output is not None:
+            all_parts = (event.content.parts if event.content is not None else None) or []
+            if any(p.function_response and p.function_response.name == _FINISH for p in all_parts):
+                # The agent's call of `finish_task` says this to its caller.
+                run.output = result_content(event.output)
+                return
             said = Content(data=event.output)
         if not said and event.output_transcription and event.output_transcription.text:
             said = Content(text=event.output_transcription.text)
@@ -394,12 +465,11 @@ class _TurnReader:
     def _read_calls(self, run: AgentRun, wires: list[FunctionCall], event: AnyEvent) -> None:
         """Read the calls of one event; several to agents were issued together."""
         group = None
-        if len(wires) > 1 and sum(self._is_agent(wire.name, run) for wire in wires) > 1:
+        if len(wires) > 1 and sum(self._is_agent(wire, run) for wire in wires) > 1:
             group = self._builder.next_group(self._turn)
         asked: set[str] = set()
         for wire in wires:
-            if wire.name in _REQUESTS:
-                self._read_request(wire)
+            if wire.name in _REQUESTS and self._read_request(wire):
                 continue
             waits = wire.id is not None and wire.id in (event.long_running_tool_ids or ())
             call = ToolCall(
@@ -419,14 +489,22 @@ class _TurnReader:
                 asked.add(target)
             elif wire.name == TRANSFER_TOOL:
                 call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
-            elif self._is_agent(wire.name, run):
-                self._delegate(opened, wire.args or {}, event, group)
+            elif self._is_agent(wire, run):
+                self._delegate(opened, wire, event, group)
             elif not self._builder.catalog and _is_request(wire.args or {}):
                 call.unknown.append("dispatch")
 
-    def _is_agent(self, name: str | None, run: AgentRun) -> bool:
-        """Return whether a call is for another agent: an AgentTool has the name of its agent."""
-        return name in self._builder.catalog and name != run.agent
+    def _is_agent(self, wire: FunctionCall, run: AgentRun) -> bool:
+        """Return whether a call is for another agent: an AgentTool has the name of its agent.
+
+        A call that agents run in a branch of is also for them: see ``_place``.
+        """
+        if self._has_branch(wire):
+            return True
+        return wire.name in self._builder.catalog and wire.name != run.agent
+
+    def _has_branch(self, wire: FunctionCall) -> bool:
+        return f"{wire.name}@{wire.id}" in self._branched
 
     def _transfer(
         self,
@@ -444,10 +522,10 @@ class _TurnReader:
         return dispatch
 
     def _delegate(
-        self, opened: OpenCall, arguments: dict[str, Any], event: AnyEvent, group: int | None
+        self, opened: OpenCall, wire: FunctionCall, event: AnyEvent, group: int | None
     ) -> None:
-        """Open the run behind an AgentTool, which only shows the call and its answer."""
-        agent, run = opened.call.name, opened.run
+        """Delegate to an agent; behind an AgentTool, only the call and its answer show its run."""
+        agent, run, arguments = opened.call.name, opened.run, wire.args or {}
         dispatch = self._builder.dispatch(
             self._turn, "delegate", run, agent, event.timestamp, opened.call
         )
@@ -457,10 +535,11 @@ class _TurnReader:
         dispatch.group = group
         dispatch.prompt = Content(text=arguments["request"]) if plain else Content(data=arguments)
         opened.dispatch = dispatch
-        self._builder.unseen_run(self._turn, dispatch, dispatch.prompt)
+        if not self._has_branch(wire):
+            self._builder.unseen_run(self._turn, dispatch, dispatch.prompt)
 
-    def _read_request(self, wire: FunctionCall) -> None:
-        """Record which tool waits for a person; the request is ADK's own call, not the model's."""
+    def _read_request(self, wire: FunctionCall) -> bool:
+        """Record which tool waits for a person; false if the model itself asks the person."""
         arguments = wire.args or {}
         original = arguments.get("originalFunctionCall") or arguments.get("original_function_call")
         about = original.get("id") if isinstance(original, dict) else None
@@ -469,6 +548,8 @@ class _TurnReader:
             self._session.asked_about[wire.id] = about
             if about in self._session.calls:
                 self._session.calls[about].call.status = "waiting"
+        # A model can ask by a tool of the same name (`request_input`), about no other call.
+        return about is not None or wire.name != _ASKED_BY_MODEL
 
     def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: AnyEvent) -> None:
         """Read the answers of one event, matched with their calls by id."""
@@ -523,11 +604,14 @@ class _TurnReader:
                 if dispatch in self._transfers:
                     self._transfers.remove(dispatch)
             return
+        if not error and opened.started is not None and opened.started.status == "failed":
+            # ADK gives the caller a text of its own: "Error running sub-agent: ...".
+            error = opened.started.error
         self._builder.answer(
             dispatch,
             "failed" if error else "completed",
             event.timestamp,
-            result=None if error else result_content(wire.response),
+            result=None if call.status == "failed" else result_content(wire.response),
             error=error,
         )
         opened.run.steps.append(self._builder.got_back(dispatch, event.timestamp))
