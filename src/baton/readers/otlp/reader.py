@@ -460,7 +460,7 @@ def _finish(
     ends = [node.ended for node in nodes if node.ended < inf]
     turn.ended = not_before(turn.started, max(ends, default=None))
     turn.input = next((c for _, says in frames if (c := says.asked())), None)
-    turn.input = turn.input or top[0].run.input
+    turn.input = turn.input or _opening(nodes, top)
     last = max(top, key=lambda run: run.ended)
     answered = [run for run in top if run.run.output is not None]
     turn.output = _answer_of(answered, frames) if answered else None
@@ -480,6 +480,24 @@ def _finish(
     if (together or "output" in last.run.unknown) and last.run.status != "failed":
         turn.output = None
         turn.unknown.append("output")
+
+
+def _opening(nodes: list[Node], top: list[RunSpans]) -> Content | None:
+    """Return the input of the agent that opens a turn, which is the message of the user.
+
+    Unknown if a function came before it, or if copies of the agent were given different inputs: a
+    function may split a request, and give a part to each copy.
+    """
+    first = top[0]
+    is_function = framework_of(first.first.says.framework).is_function
+    if is_function is not None:
+        if any(is_function(node.span) and node.started <= first.started for node in nodes):
+            return None
+    for run in top:
+        if run.agent == first.agent and not run.run.started_by and run.run.input is not None:
+            if run.run.input != first.run.input:
+                return None
+    return first.run.input
 
 
 def _answer_of(

@@ -32,6 +32,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
         call_ids: A prefix of the ids that the framework itself gives to calls, each only once.
         broke_off: Returns the error that ended a run if only spans below the agent's tell it, from
             the last span of the agent; ``None`` if there is none.
+        is_function: Returns whether a span is a function as a node of a workflow. It can change
+            what an agent is given, so the first agent's input does not tell the user's message.
         retold: Returns the texts of other agents that a message to an agent repeats, one by one;
             ``None`` for any other message, such as a request of the user.
     """
@@ -42,6 +44,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     has_data: bool = False
     call_ids: str | None = None
     broke_off: Callable[[Node], str | None] | None = None
+    is_function: Callable[[Span], bool] | None = None
     retold: Callable[[str], list[str] | None] | None = None
 
 

@@ -6,14 +6,16 @@ import functools
 import re
 from bisect import bisect_right
 from collections import Counter
+from typing import Any
 
 from msgspec import structs
 
 from baton.model import Content
+from baton.readers.adk.wire import error_of
 from baton.readers.otlp.attribute_values import content
-from baton.readers.otlp.messages import Call, Message
+from baton.readers.otlp.messages import Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
-from baton.readers.otlp.span_content import ModelSpan, Node, Reading, ToolSpan
+from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 
 from .base import Dialect, Framework
 
@@ -33,14 +35,33 @@ _QUOTE = re.compile(
     r"<<<BEGIN_QUOTED_AGENT_CONTENT>>>\n(.*?)\n<<<END_QUOTED_AGENT_CONTENT>>>", re.DOTALL
 )
 _SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
+# By this tool, an agent of the mode `task` gives its answer.
+_FINISH = "finish_task"
 _AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
 
 
 def refine(says: Reading, span: Span) -> Reading:
     """Read the results of ADK's tools, and spans into which several requests wrote."""
-    if type(says) is ModelSpan and _RAW in span.attributes:
-        return _last_of_several(says, span)
+    if type(says) is ModelSpan:
+        if says.heard is not None:
+            says.heard = functools.partial(_with_plain_answers, says.heard)
+        return _last_of_several(says, span) if _RAW in span.attributes else says
     return _unwrapped(says)
+
+
+def _with_plain_answers(heard: Any) -> list[Message]:
+    """Read the messages of a request; unwrap the plain results of tools as in their spans."""
+    messages: list[Message] = heard() if callable(heard) else read_messages(heard, "user")
+    for message in messages:
+        for answer in message.answers:
+            data = answer.result.data if answer.result is not None else None
+            if isinstance(data, dict) and data.keys() == {"result"}:
+                answer.result = _plain(data["result"])
+    return messages
+
+
+def _plain(result: Any) -> Content | None:
+    return Content(text="") if result == "" else content(result)
 
 
 def _last_of_several(says: ModelSpan, span: Span) -> Reading:
@@ -70,6 +91,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     carried out has a span below.
     """
     _fail_bare_tools(nodes)
+    _nest_tasks(nodes)
     asking = [
         (node, says)
         for node in nodes
@@ -99,6 +121,109 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if says.usage is not None:
                 says.usage.complete = False
     return []
+
+
+def _nest_tasks(nodes: list[Node]) -> None:
+    """Put agents of the mode ``task`` below the agent that called them.
+
+    ADK ends the caller's span at the call, which has no span. The agent's span follows beside it,
+    and then one for the rest of the caller's run. If the agent asks the user, the next message
+    starts another span of that agent, below another root.
+    """
+    if not any(type(node.says) is ToolSpan and node.says.name == _FINISH for node in nodes):
+        if not any(_FINISH in (_offered(node) or ()) for node in nodes):
+            return
+    beside: dict[int, list[Node]] = {}
+    for node in nodes:
+        if type(node.says) is AgentSpan and node.says.framework == _FRAMEWORK:
+            parent = node.parent
+            is_root = parent is None or parent.parent is None
+            beside.setdefault(0 if is_root else id(parent), []).append(node)
+    for agents in beside.values():
+        at_work: list[Node] = []
+        for node in sorted(agents, key=_started):
+            while len(at_work) > 1 and _has_finished(at_work[-1]):
+                at_work.pop()
+            if at_work and _goes_on_in(at_work, node):
+                _join(at_work[-1], node)
+                at_work[-1] = node
+            elif at_work and _calls(at_work[-1], node):
+                _put_below(node, at_work[-1])
+                at_work.append(node)
+            else:
+                at_work = [node]
+
+
+def _requests(agent: Node) -> list[Node]:
+    return [child for child in agent.children if type(child.says) in (ModelSpan, ToolSpan)]
+
+
+def _offered(node: Node) -> list[str] | None:
+    return node.says.offered if type(node.says) is ModelSpan else None
+
+
+def _has_finished(agent: Node) -> bool:
+    """Return whether an agent ends with ``finish_task``; after wrong arguments, it goes on."""
+    done = _requests(agent)
+    last = done[-1].says if done else None
+    if type(last) is not ToolSpan or last.name != _FINISH or last.failed:
+        return False
+    if type(agent.says) is AgentSpan and isinstance(last.arguments, dict):
+        only = last.arguments.keys() == {"result"}
+        agent.says.output = content(last.arguments["result"] if only else last.arguments)
+    return True
+
+
+def _goes_on_in(at_work: list[Node], node: Node) -> bool:
+    """Return whether an agent goes on that called a task, or that asked the user about its own."""
+    before, says = at_work[-1].says, node.says
+    if type(before) is not AgentSpan or type(says) is not AgentSpan or before.name != says.name:
+        return False
+    return before.run is not None or len(at_work) > 1
+
+
+def _calls(agent: Node, node: Node) -> bool:
+    """Return whether an agent ends with a call, without a span, of a tool named as another agent.
+
+    Without content, only the tools that its model was offered show that.
+    """
+    done = _requests(agent)
+    last = done[-1].says if done else None
+    name = node.says.name if type(node.says) is AgentSpan else None
+    if type(last) is not ModelSpan:
+        # A mixed answer: the tools of the same answer have spans.
+        models = [child.says for child in done if type(child.says) is ModelSpan]
+        last = models[-1] if models else None
+    if type(last) is not ModelSpan or name not in (last.offered or ()):
+        return False
+    if any(type(child.says) is ToolSpan and child.says.name == name for child in done):
+        return False
+    spoken = last.spoken_messages()
+    return not spoken or any(call.name == name for message in spoken for call in message.calls)
+
+
+def _put_below(node: Node, caller: Node) -> None:
+    if type(caller.says) is AgentSpan and caller.says.run is None:
+        caller.says.run = caller.span.span_id
+    # The spans of the request and of the agent stay open until the task has ended.
+    for each in (caller, *_requests(caller)):
+        if each.span.ended is not None and each.span.started is not None:
+            ended = max(each.span.started, min(each.span.ended, node.started))
+            each.span, each.ended = structs.replace(each.span, ended=ended), ended
+    if node.parent is not None:
+        node.parent.children.remove(node)
+    node.parent = caller
+    caller.children.append(node)
+
+
+def _join(before: Node, node: Node) -> None:
+    """Let a span belong to the same run as an earlier one."""
+    if type(before.says) is AgentSpan and type(node.says) is AgentSpan:
+        before.says.run = before.says.run or before.span.span_id
+        node.says.run = before.says.run
+        if before.parent is not None and before.parent.says is not node.says:
+            if type(before.parent.says) is AgentSpan:
+                _put_below(node, before.parent)
 
 
 def _fail_bare_tools(nodes: list[Node]) -> None:
@@ -171,10 +296,11 @@ def _unwrapped(says: Reading) -> Reading:
         return says
     # ADK wraps what a tool returns: `{"result": 42}`, and `{"error": "..."}` for one that failed.
     # With more keys, it is an object that the tool returned.
-    if set(data) == {"error"} and data["error"]:
-        says.failed, says.error, says.result = True, str(data["error"]), None
+    # Tools can also say `{"status": "error", "error_message": "no sonar"}`, as ADK's examples do.
+    if error := error_of(data):
+        says.failed, says.error, says.result = True, error, None
     elif set(data) == {"result"}:
-        says.result = Content(text="") if data["result"] == "" else content(data["result"])
+        says.result = _plain(data["result"])
     return says
 
 
@@ -214,5 +340,10 @@ DIALECT = Dialect(
     refusals=("This tool call is rejected.",),
     questions=("This tool call requires confirmation, please approve or reject.",),
     # A loop starts its agents again for each round. Ids of calls are `adk-` and a random number.
-    framework=Framework(has_rounds=True, call_ids="adk-", retold=retold),
+    framework=Framework(
+        has_rounds=True,
+        call_ids="adk-",
+        is_function=lambda span: span.name.startswith("invoke_node "),
+        retold=retold,
+    ),
 )
