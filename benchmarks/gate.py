@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from baton.gate.baseline import AxisValues, CaseSnapshot, Snapshot
 from baton.gate.compare_evaluations import compare
-from baton.stats.comparison import PASSED
+from baton.stats.significance import PASSED
 
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
 BEGIN = "<!-- simulation: written by `python benchmarks/gate.py --write` -->"

@@ -38,8 +38,8 @@ from baton.improvements.strategies import STRATEGIES
 from baton.model import Case, JudgeRequest, JudgeResponse, RunOptions
 from baton.replays.replay import Moments
 from baton.runner.plan import make_plan
-from baton.stats.comparison import drop_of_passes
 from baton.stats.intervals import share
+from baton.stats.significance import drop_of_passes
 
 PLAYS, CASES, IN_PLAY = 500, 90, 16
 ANSWER_SECONDS, PROPOSAL_SECONDS = 0.5, 3.0

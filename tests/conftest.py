@@ -21,7 +21,7 @@ from cyclopts.utils import parse_version
 from hypothesis import settings
 
 from baton.cli import main
-from baton.model.mask_secrets import forget
+from baton.model.mask_known_secrets import forget
 
 ROOT = Path(__file__).parent.parent
 

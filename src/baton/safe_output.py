@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, TextIO, cast
 
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.model.visible import visible, without_commands
 
 _CI = ("GITHUB_ACTIONS", "TF_BUILD", "TEAMCITY_VERSION")

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from baton.gate.compare_case import CaseStep, align, steps_of
+from baton.gate.case_side_by_side import CaseStep, align, steps_of
 from baton.model import Step, Trace
 from baton.testing.build import call, delegate, run, said, trace, turn
 

@@ -11,7 +11,7 @@ import pytest
 
 from baton.config import load_config
 from baton.model import InputError, RunOptions
-from baton.model.mask_secrets import masked
+from baton.model.mask_known_secrets import masked
 from baton.runner.costs import ModelPrice
 from baton.runner.plan import MeanRule
 

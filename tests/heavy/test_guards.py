@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.guard.test_answer_checks import CLEAN
+from tests.guard.test_slow_answer_checks import CLEAN
 
 from baton.formats.document import Document
 from baton.guard import Guard

@@ -8,7 +8,7 @@ import pytest
 
 from baton.improvements.choose_component import Chosen, Failing, Pointed, choose
 from baton.model import FailedAt, Hop, InputError
-from baton.stats.comparison import CASES_PASSED, Axis
+from baton.stats.significance import CASES_PASSED, Axis
 from baton.store import IndexRow
 
 TEXTS = ("agent:desk", "agent:refunds", "agent:billing", "description:refunds")

@@ -9,7 +9,7 @@ import pytest
 from tests import virtual_time
 
 from baton.judges.parse_answer import CallError
-from baton.judges.request_limits import Brake, Pace
+from baton.judges.retries import Brake, Pace
 
 
 async def times(pace: Pace, count: int, tokens: int = 1, hold: float = 0.0) -> list[float]:

@@ -21,7 +21,7 @@ from tests.providers.conftest import (
 )
 
 import baton
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 
 KEY = 's3cret/"key"'
 PASSWORD = "pä55wörd"

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 from tests.processes import run_baton
 
-from baton.model.mask_secrets import Masker, masked, remember, secrets_in
+from baton.model.mask_known_secrets import Masker, masked, remember, secrets_in
 from baton.safe_output import safe_output
 
 SECRETS = {

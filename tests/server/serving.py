@@ -17,6 +17,7 @@ from baton.server import receive_http
 from baton.server.access import Access, AccessSettings, CheckSource
 from baton.server.api import routes
 from baton.server.endpoints import ApiState
+from baton.server.receiver import Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 
@@ -36,7 +37,7 @@ def api(
     )
     app.state.access = access
     if receives:
-        app.state.receiver = receive_http.Receiver(store, LiveSettings(None, {}, print))
+        app.state.receiver = Receiver(store, LiveSettings(None, {}, print))
     # No logging of its own: `dictConfig` closes all handlers, and that of absl (of rouge-score) its
     # stream with it, which is the file that pytest captures in.
     config = uvicorn.Config(

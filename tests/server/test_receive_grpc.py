@@ -18,7 +18,7 @@ from baton.model import InputError
 from baton.server.access import Access, create_key
 from baton.server.inbox import Inbox
 from baton.server.receive_grpc import start
-from baton.server.receive_http import Receiver
+from baton.server.receiver import Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 

@@ -30,7 +30,7 @@ from starlette.applications import Starlette
 from baton.server import receive_http
 from baton.server.access import Access, create_key
 from baton.server.inbox import Inbox, Item
-from baton.server.receive_http import Receiver
+from baton.server.receiver import RETRY_AFTER, Receiver
 from baton.server.settings import LiveSettings
 from baton.server.store import Store
 
@@ -249,7 +249,7 @@ def test_too_deep_a_queue_and_too_many_requests_are_refused_for_now(
 ) -> None:
     file = tmp_path / "server.yaml"
     file.write_text("limits: {queue: 1}\n")
-    assert receive_http.RETRY_AFTER == 2
+    assert RETRY_AFTER == 2
     with _server(store, file) as client:
         assert client.post("/v1/traces", spans(trace=1).SerializeToString()).status == 200
     with _server(store, file) as client:

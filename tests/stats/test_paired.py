@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from baton.stats.comparison import (
+from baton.stats.significance import (
     cases_needed,
     compare_pairs,
     drop_of_passes,

@@ -13,7 +13,7 @@ from cyclopts import CycloptsError
 
 from baton.formats.own_files import naming
 from baton.model import BatonError, InputError, Terminated
-from baton.model.mask_secrets import forget
+from baton.model.mask_known_secrets import forget
 from baton.model.option_spelling import options_named_by
 from baton.model.visible import exception_line
 from baton.safe_output import safe_output, tracebacks_shown

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from baton.config import Config
 from baton.formats.evaluation_header import Request
 from baton.model import RunOptions
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.model.visible import visible_line
 from baton.reports.text import one_line
 from baton.session.components import changes_in

@@ -18,7 +18,7 @@ from cyclopts.exceptions import (
 )
 
 from baton.model import counted, suggestion
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.model.visible import visible_line
 
 DEBUG = "--debug"

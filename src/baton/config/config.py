@@ -21,7 +21,7 @@ from baton.formats.key_case import snake
 from baton.gate.thresholds import Gate, read_gate
 from baton.judges.judge_settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, RunOptions, StandIns, nearest
-from baton.model.mask_secrets import masked, remember, secrets_in
+from baton.model.mask_known_secrets import masked, remember, secrets_in
 from baton.model.option_spelling import option
 from baton.model.redact import ON, Redaction, redaction_of
 from baton.plugins import Entry

@@ -23,7 +23,7 @@ from baton.model import (
     RunOptions,
     Status,
 )
-from baton.model.mask_secrets import mask_json
+from baton.model.mask_known_secrets import mask_json
 from baton.model.prices import ModelPrice
 from baton.model.redact import Redaction, redaction_of
 

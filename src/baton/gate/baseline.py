@@ -11,7 +11,7 @@ from baton.formats.evaluation_header import HEADER
 from baton.formats.own_files import make_folder, write_whole
 from baton.formats.storage_addresses import is_address
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
-from baton.stats.comparison import PASSED, Axis, CaseValues
+from baton.stats.significance import PASSED, Axis, CaseValues
 from baton.store import IndexRow, Reportable, evaluation_at, read_evaluation
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from baton.model import Differs, Hop, changed, counted, first_difference, incomparable
 from baton.model.score import digits
-from baton.stats.comparison import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
+from baton.stats.significance import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
 from .baseline import Snapshot
 

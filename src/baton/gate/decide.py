@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from baton.model import GateResult, Low, Placed, Provenance
-from baton.stats.comparison import PASSED, AxisChange
+from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
 from .baseline import Snapshot, SnapshotBuilder, lacks_baseline, open_side

@@ -10,8 +10,8 @@ import msgspec
 
 from baton.formats.evaluation_header import HEADER
 from baton.model import InputError, suggestion
-from baton.stats.comparison import PASSED, Axis
 from baton.stats.intervals import mean_interval, share
+from baton.stats.significance import PASSED, Axis
 
 from .baseline import Snapshot
 

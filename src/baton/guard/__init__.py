@@ -9,11 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .answer_checks import output_check
     from .decide_event import Decision
     from .policy import Policy, load_policy
     from .runtime import Guard
     from .server_state import ServerStore
+    from .slow_answer_checks import output_check
     from .state import Store
 
 __all__ = ["Decision", "Guard", "Policy", "ServerStore", "Store", "load_policy", "output_check"]
@@ -25,7 +25,7 @@ _MODULES = {
     "ServerStore": "server_state",
     "Store": "state",
     "load_policy": "policy",
-    "output_check": "answer_checks",
+    "output_check": "slow_answer_checks",
 }
 
 

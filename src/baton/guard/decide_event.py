@@ -486,7 +486,7 @@ def _redacted(rule: Rule, event: Event, output: str | None) -> tuple[str | None,
 
 def _finding_of(check: Check, event: Event) -> str | None:
     """Run a finding on the whole dispatch of an answer."""
-    from .answer_checks import ask_function, ask_rubric, find
+    from .slow_answer_checks import ask_function, ask_rubric, find
 
     if check.function is not None:
         return ask_function(check.function, event)

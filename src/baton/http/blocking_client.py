@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 
 from .credentials import Credentials
 from .responses import NoAnswer, Refused, detail_of

@@ -26,7 +26,7 @@ import stamina
 
 from baton.http.responses import LimitReached, Limits, Meter, Stream, tried, unpacker
 from baton.model import InputError, Problem
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 
 from . import rate_limits
 from .addresses import Network, NotAllowed, checked_address

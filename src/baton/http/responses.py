@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 
 Stream = Literal["none", "sse", "jsonl"]
 Mebibytes = Annotated[float, msgspec.Meta(gt=0)]

@@ -16,7 +16,7 @@ import msgspec
 
 from baton.model import InputError, counted, suggestion
 from baton.model.option_spelling import option
-from baton.stats.comparison import CASES_PASSED, Axis
+from baton.stats.significance import CASES_PASSED, Axis
 from baton.store import IndexRow
 
 OF_SENDER = frozenset({

@@ -20,7 +20,7 @@ from baton.gate.compare_evaluations import p_text
 from baton.model.score import digits, rounded
 from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
-from baton.stats.comparison import AxisChange
+from baton.stats.significance import AxisChange
 
 from .report import calibration_rows, is_of_rubric, not_finished
 from .result import Calibrated, Candidate, Improvement, Outcome, Study

@@ -16,7 +16,7 @@ from baton.gate.baseline import SnapshotBuilder
 from baton.model import counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded
-from baton.stats.comparison import (
+from baton.stats.significance import (
     CASES_PASSED,
     Axis,
     AxisChange,

@@ -15,7 +15,7 @@ import msgspec
 
 from baton.replays.text_risks import NewText
 from baton.stats.calibration import Quality
-from baton.stats.comparison import Axis, Comparison
+from baton.stats.significance import Axis, Comparison
 
 RESULT = "improvement.json"
 """The name of an improvement's file in its folder."""

@@ -36,7 +36,7 @@ from baton.replays.text_risks import new_in
 from baton.runner.calibration_report import calibration_report, people, placed
 from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
-from baton.stats.comparison import Axis, CaseValues
+from baton.stats.significance import Axis, CaseValues
 
 from .journal import Journal, Proposal, Verdict, hash_of
 from .proposal_prompts import Material, question, request

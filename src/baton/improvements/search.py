@@ -21,7 +21,7 @@ from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded
 from baton.replays.text_risks import new_in
-from baton.stats.comparison import CASES_PASSED, Axis, CaseValues, compare_pairs
+from baton.stats.significance import CASES_PASSED, Axis, CaseValues, compare_pairs
 
 from .choose_component import Chosen, Failing, choose, pointing
 from .journal import Journal, Play, Proposal, Ruling, hash_of

@@ -19,7 +19,7 @@ import msgspec
 from baton.formats.own_files import make_folder, open_own
 from baton.judges import fenced_prompts, parse_answer
 from baton.model import InputError, JudgeRequest, Problem
-from baton.model.mask_secrets import mask_json
+from baton.model.mask_known_secrets import mask_json
 
 # Workers of one evaluation write to the same file; each write takes milliseconds, so a lock that
 # lasts this long belongs to a hanging program.

@@ -18,7 +18,7 @@ from .cache import Verdict, VerdictCache
 from .judge_settings import JudgeSettings, check_ready
 from .llm_client import Embedded, EmbeddingClient
 from .parse_answer import CallError
-from .request_limits import Budget, Costs, Pace
+from .retries import Budget, Costs, Pace
 
 _AT_ONCE = 100
 """Texts per request: APIs accept up to 2,048, and a failed request is repeated as a whole."""

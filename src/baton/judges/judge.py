@@ -18,7 +18,7 @@ from .fenced_prompts import USUAL_OUTPUT, prompt_for
 from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
 from .llm_client import LlmClient
 from .parse_answer import AnswerError, CallError, check_schema, read_verdict
-from .request_limits import Bill, Budget, Connect, Costs, Network
+from .retries import Bill, Budget, Connect, Costs, Network
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ import msgspec
 from baton.http.credentials import bare_address
 from baton.http.responses import LimitReached, Limits, Meter
 from baton.model import InputError, JudgeErrorKind, Problem
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 from baton.plugins.origin import install, requirement
 
 from .fenced_prompts import Prompt

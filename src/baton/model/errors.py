@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from .limits import NAME_LENGTH
-from .mask_secrets import knows_secrets, mask
+from .mask_known_secrets import knows_secrets, mask
 from .trace import Trace
 
 

@@ -23,7 +23,7 @@ import msgspec
 
 from .case import Case, Location
 from .errors import InputError, Problem, suggestion
-from .mask_secrets import knows_secrets, mask
+from .mask_known_secrets import knows_secrets, mask
 from .trace import Source, Trace
 
 if TYPE_CHECKING:

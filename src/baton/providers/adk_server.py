@@ -19,7 +19,7 @@ from baton.http.client import Access, BodyCancelled, Words
 from baton.http.client import access as access_to
 from baton.http.responses import Body, Refused, is_html, utf8, what_it_is
 from baton.model import Case, InputError, ProviderError, Source, suggestion
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 from baton.providers.adk_options import AdkHttpOptions, base_url, credentials
 from baton.providers.adk_play import Answer, AnswerCancelled, SessionKey, Watching
 from baton.providers.agent_server import AgentClient, refusal, restarter_of

@@ -18,7 +18,7 @@ import msgspec
 from baton.http.client import Access, Client, Request, Retries, Words
 from baton.http.responses import NOT_JSON, Body, Limits, NoAnswer, Refused, Stream, what_it_is
 from baton.model import ProviderError
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 from baton.providers.base_provider import ProviderOptions, ServerOptions
 
 

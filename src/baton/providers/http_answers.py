@@ -11,7 +11,7 @@ import msgspec
 
 from baton.http.responses import NOT_JSON, Body, Stream, is_html, utf8, what_it_is
 from baton.model import InputError, Problem, ProviderError, ToolCall, Usage, usage_problems
-from baton.model.mask_secrets import Masker
+from baton.model.mask_known_secrets import Masker
 from baton.providers.answer_turns import Stated, StatedCall, StatedDispatch, StatedTurn, turn_of
 from baton.providers.http_options import Absent, DispatchPaths, HttpOptions, ToolPaths, UsagePaths
 

@@ -38,8 +38,8 @@ from baton.runner.live import OnResult, evaluate_in_memory
 from baton.runner.loop import entered
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_in_memory
-from baton.stats.comparison import PASSED, Comparison, compare_all
 from baton.stats.intervals import Estimate, share
+from baton.stats.significance import PASSED, Comparison, compare_all
 from baton.store import row_of
 
 from .cases import answered_tools, safe, states_something

@@ -11,7 +11,7 @@ from rich.table import Table
 from baton.gate.compare_evaluations import axis_line
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
-from baton.stats.comparison import PASSED
+from baton.stats.significance import PASSED
 
 from .outcome import Seen
 from .replay import Replayed, ReplayedCase

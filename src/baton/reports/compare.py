@@ -10,7 +10,7 @@ import msgspec
 from rich.console import JustifyMethod
 from rich.table import Table
 
-from baton.gate.compare_case import CaseSide, CaseStep, ComparedCase
+from baton.gate.case_side_by_side import CaseSide, CaseStep, ComparedCase
 from baton.gate.compare_evaluations import (
     Compared,
     WorseCase,
@@ -22,7 +22,7 @@ from baton.gate.compare_evaluations import (
 )
 from baton.model import Hop, Score, counted
 from baton.model.score import rounded
-from baton.stats.comparison import PASSED, AxisChange
+from baton.stats.significance import PASSED, AxisChange
 
 from .markdown import cell, code
 from .text import Text, console_for, one_line

@@ -25,7 +25,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.dataset import NEEDS, Need
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.providers.base_provider import CaseCancelled, ConfiguredProvider
 from baton.providers.user_functions import call, is_async, named, text_of, worded
 

@@ -24,7 +24,7 @@ from baton.feed.issues import Mark, Member
 from baton.feed.lookup import InvestigationData
 from baton.feed.promote import Run, input_of, marks_by_cases
 from baton.judges.llm_client import LlmClient
-from baton.judges.request_limits import Connect
+from baton.judges.retries import Connect
 from baton.model import InputError, JudgeError, Status, Trace
 from baton.runner.loop import run_anywhere
 from baton.session.server_rows import IssueWork

@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import check_ready
 from baton.judges.llm_client import LlmClient
-from baton.judges.request_limits import Connect
+from baton.judges.retries import Connect
 from baton.model import InputError, Problem, Trace
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere

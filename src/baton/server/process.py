@@ -33,7 +33,7 @@ from starlette.routing import BaseRoute
 
 from baton.formats.own_files import lock_file, make_folder
 from baton.model import InputError, Problem
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.model.visible import visible, visible_line
 
 from . import api, receive_http
@@ -42,7 +42,7 @@ from .database import Unavailable
 from .endpoints import ApiState
 from .guards import GuardStores
 from .judging import lacking, rules_with_status
-from .receive_http import Receiver
+from .receiver import Receiver
 from .settings import LiveSettings, Settings
 from .store import Store, open_store
 

@@ -13,7 +13,7 @@ from baton.model import InputError, Problem
 from .access import Access, Denied
 from .database import Unavailable, without_reason
 from .otlp_bodies import Signal, answer, varint
-from .receive_http import RETRY_AFTER, Receiver, Refused
+from .receiver import RETRY_AFTER, Receiver, Refused
 
 _SERVICES: dict[str, Signal] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",

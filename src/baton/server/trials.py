@@ -22,7 +22,7 @@ from baton.evaluators.judging.verdicts import label_in
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import JudgeSettings
 from baton.judges.llm_client import LlmClient
-from baton.judges.request_limits import Connect
+from baton.judges.retries import Connect
 from baton.model import EvalContext, InputError, Problem, Score, Trace, suggestion
 from baton.runner.calibration_report import calibration_report
 from baton.runner.judged_subjects import Chosen, JudgedThing, chosen, of_scores

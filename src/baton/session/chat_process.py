@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from baton.model import Case, Content, ExpectedTurn, InputError, ProviderError, Session, Trace
-from baton.model.mask_secrets import mask
+from baton.model.mask_known_secrets import mask
 from baton.model.redact import ON
 from baton.providers.user_functions import worded
 

@@ -18,8 +18,8 @@ from baton.gate.baseline import (
     snapshot_of,
     write_baseline,
 )
-from baton.gate.compare_case import ComparedCase
-from baton.gate.compare_case import compare_case as case_of_both
+from baton.gate.case_side_by_side import ComparedCase
+from baton.gate.case_side_by_side import compare_case as case_of_both
 from baton.gate.compare_evaluations import Compared
 from baton.gate.compare_evaluations import compare as compare_snapshots
 from baton.gate.trend import Point, evaluations_below

@@ -33,7 +33,7 @@ from baton.model import (
     nearest,
     suggestion,
 )
-from baton.model.mask_secrets import masked
+from baton.model.mask_known_secrets import masked
 from baton.model.option_spelling import option
 from baton.model.stand_ins import merged
 from baton.providers.base_provider import ConfiguredProvider, Surroundings

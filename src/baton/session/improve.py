@@ -36,7 +36,7 @@ from baton.providers.instrument.warm_workers import warm_workers
 from baton.replays.replay import Moments
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
-from baton.stats.comparison import PASSED
+from baton.stats.significance import PASSED
 
 from .estimate import PlaysEstimate, estimate_live, estimate_plays
 from .evaluate import EvaluateOptions

@@ -21,7 +21,7 @@ from baton.formats.evaluation_header import VERSION, Header
 from baton.gate.thresholds import read_gate
 from baton.judges.judge_settings import settings_of
 from baton.model import Case, ChangedText, Dataset, InputError, Judge, suggestion
-from baton.model.mask_secrets import masked
+from baton.model.mask_known_secrets import masked
 from baton.model.option_spelling import option
 from baton.model.prices import ModelPrice
 from baton.model.redact import OFF, ON, Redaction, RedactLike, redaction_of

@@ -20,7 +20,7 @@ from baton.config import Config
 from baton.config.judge_config import JudgeFlags, judge_flags
 from baton.formats.evaluation_header import HEADER, Basis, Header, Request, read_header
 from baton.model import ChangedText, Dataset, InputError, Problem
-from baton.model.mask_secrets import masked
+from baton.model.mask_known_secrets import masked
 from baton.model.option_spelling import option
 from baton.plugins import names_code
 from baton.runner.plan import Plan

@@ -56,7 +56,7 @@ from baton.model import (
     Trace,
     few_kinds,
 )
-from baton.model.mask_secrets import knows_secrets, mask_json
+from baton.model.mask_known_secrets import knows_secrets, mask_json
 from baton.model.option_spelling import option
 
 from .seal import put_seal

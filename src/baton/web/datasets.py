@@ -17,7 +17,7 @@ from baton.formats.document import Document
 from baton.formats.evaluation_folder import INDEX
 from baton.formats.evaluation_header import HEADER, read_header
 from baton.model import InputError, Problem, Trace
-from baton.model.mask_secrets import masked
+from baton.model.mask_known_secrets import masked
 from baton.server import jobs
 from baton.server.access import Denied
 from baton.server.api import check_may_run

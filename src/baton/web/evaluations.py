@@ -29,7 +29,7 @@ from baton.server.access import Denied
 from baton.server.store import DEFAULT
 from baton.session.compare import compare
 from baton.session.server_rows import EvaluationJob
-from baton.stats.comparison import PASSED, Axis, AxisChange
+from baton.stats.significance import PASSED, Axis, AxisChange
 
 from .evaluation_data import (
     Opened,

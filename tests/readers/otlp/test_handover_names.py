@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.readers.otlp.dialects.handover import by_name, prompt_of
+from baton.readers.otlp.handover_calls import by_name, prompt_of
 from baton.readers.tool_definitions import targets_of
 
 

@@ -17,7 +17,7 @@ from baton.readers.builder import Timeline, TraceBuilder, allow_tools, not_befor
 
 from .attribute_values import name_key, parsed, plain_name, same_name
 from .dialects import DIALECTS
-from .dialects.handover import asks_all, prompt_of, receiver_in
+from .handover_calls import asks_all, prompt_of, receiver_in
 from .runs import RunSpans
 from .span_content import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
 from .steps import Action

@@ -13,7 +13,7 @@ from baton.model import Content, Said, Step, ToolCall
 
 from .attribute_values import HIDDEN, name_key, same_name
 from .dialects import DIALECTS, framework_of
-from .dialects.handover import by_name
+from .handover_calls import by_name
 from .messages import Answer, Call, Message
 from .runs import RunSpans
 from .span_content import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan

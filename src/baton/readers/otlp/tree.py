@@ -8,7 +8,7 @@ from operator import attrgetter
 import msgspec
 
 from .dialects import read_span, resolve
-from .dialects.handover import prompt_of
+from .handover_calls import prompt_of
 from .span import Event, Span
 from .span_content import (
     OWNED,

@@ -25,7 +25,7 @@ from baton.readers.otlp.span_content import (
     complete,
 )
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 __all__ = ["DIALECTS", "Dialect", "framework_of", "goes_on", "read_span", "resolve"]
 

@@ -26,7 +26,7 @@ from baton.readers.otlp.span_content import (
     as_plain,
 )
 
-from .base import Dialect
+from .dialect import Dialect
 
 _NAME = "ag2"
 # Spans around replies. They repeat the first message of a chat, and all of its answers.

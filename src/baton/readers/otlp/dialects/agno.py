@@ -20,7 +20,7 @@ from baton.readers.otlp.span_content import (
     as_workflow,
 )
 
-from .base import Dialect
+from .dialect import Dialect
 
 _FRAMEWORK = "agno"
 # "Member with ID lawyer not found in the team ..." is the tool's normal result, with the status OK.

@@ -23,6 +23,7 @@ from baton.readers.otlp.attribute_values import (
     usage,
     whole,
 )
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Answer, Call, Message
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -40,8 +41,7 @@ from baton.readers.otlp.span_content import (
     node_of,
 )
 
-from .base import Dialect, Framework
-from .handover import hand_over
+from .dialect import Dialect, Framework
 
 _FRAMEWORK = "autogen"
 _AGENTCHAT = "autogen_agentchat"  # the instrumentation of OpenInference

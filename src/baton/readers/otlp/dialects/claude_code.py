@@ -33,7 +33,7 @@ from baton.readers.otlp.span_content import (
     fail,
 )
 
-from .base import Dialect
+from .dialect import Dialect
 
 _SCOPE = "com.anthropic.claude_code"
 _NAME = "claude_code."

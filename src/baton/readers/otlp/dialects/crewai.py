@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from baton.readers.otlp.attribute_values import content, parsed, text
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Answer, Call, Message, last_of
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -32,8 +33,7 @@ from baton.readers.otlp.span_content import (
     node_of,
 )
 
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 _NAME = "crewai"
 # `Crew.kickoff` starts the agents; it makes no request itself.

@@ -15,6 +15,7 @@ from baton.readers.otlp.attribute_values import (
     parsed,
     text,
 )
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import ASKS_A_PERSON
 from baton.readers.otlp.span import ERROR, Span
 from baton.readers.otlp.span_content import (
@@ -31,8 +32,7 @@ from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import genai_content as carried
 from . import microsoft, pydantic_ai
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 # `text_completion`, and `completion` in older versions.
 _COMPLETION = "completion"

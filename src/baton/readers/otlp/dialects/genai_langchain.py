@@ -23,7 +23,7 @@ from baton.readers.otlp.span_content import (
 )
 
 from . import genai, langchain
-from .base import Dialect
+from .dialect import Dialect
 
 _SCOPE = "opentelemetry.instrumentation.genai.langchain"
 _RESULT = "gen_ai.tool.call.result"

@@ -17,7 +17,7 @@ from baton.readers.otlp.messages import Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 _FRAMEWORK = "google-adk"
 # OpenInference records the whole answer as it is sent to Gemini: `{"id": "adk-1", "name":

@@ -12,6 +12,7 @@ from typing import Any
 
 from baton.model import Content
 from baton.readers.otlp.attribute_values import content, parsed, shown, text, usage_of
+from baton.readers.otlp.handover_calls import hand_over, prompt_of
 from baton.readers.otlp.messages import Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -27,8 +28,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from .base import Dialect
-from .handover import hand_over, prompt_of
+from .dialect import Dialect
 
 _PREFIX = "haystack."
 _COMPONENT = "haystack.component."

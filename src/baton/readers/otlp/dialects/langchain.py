@@ -28,7 +28,7 @@ from baton.readers.otlp.span_content import (
     as_workflow,
 )
 
-from .base import Dialect
+from .dialect import Dialect
 
 # A Command that goes to a node by `Send` also contains the state; only the name is needed.
 _SEND = re.compile(r"Send\(node='([^']*)'")

@@ -16,6 +16,7 @@ from baton.readers.otlp.attribute_values import (
     usage,
     whole,
 )
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -28,8 +29,7 @@ from baton.readers.otlp.span_content import (
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import langchain
-from .base import Dialect, with_attribute
-from .handover import hand_over
+from .dialect import Dialect, with_attribute
 
 _PREFIX = "langfuse.observation."
 KIND = _PREFIX + "type"

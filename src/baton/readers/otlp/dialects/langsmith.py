@@ -25,6 +25,7 @@ from baton.readers.otlp.attribute_values import (
     whole,
 )
 from baton.readers.otlp.dialects import genai, langchain
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -37,8 +38,7 @@ from baton.readers.otlp.span_content import (
     fail,
 )
 
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 KIND = "langsmith.span.kind"
 _SCOPE = "langsmith"

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from baton.readers.otlp.attribute_values import content, first, parsed, shown, text
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -31,8 +32,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 _FRAMEWORK = "llama-index"
 # Kind LLM, but it only builds the request; the request itself is the next span.

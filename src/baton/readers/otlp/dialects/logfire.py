@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.readers.otlp.attribute_values import content, parsed, shown, text
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -23,9 +24,8 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import targets_of, tool_names
 
-from .base import Dialect
+from .dialect import Dialect
 from .genai import TOKENS, read_model
-from .handover import hand_over
 
 SCOPE = "logfire.openai_agents"
 _TEMPLATE = "logfire.msg_template"

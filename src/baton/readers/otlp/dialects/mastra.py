@@ -27,7 +27,7 @@ from baton.readers.otlp.span_content import (
 )
 
 from . import genai
-from .base import Dialect, with_attribute
+from .dialect import Dialect, with_attribute
 
 _TYPE = "mastra.span.type"
 _FRAMEWORK = "mastra"

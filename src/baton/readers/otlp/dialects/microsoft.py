@@ -17,7 +17,7 @@ from baton.readers.otlp.span_content import (
     as_plain,
 )
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 SCOPE = "agent_framework"
 """The scope of its spans, also on spans without attributes of the convention."""

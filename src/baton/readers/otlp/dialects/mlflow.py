@@ -24,6 +24,7 @@ from baton.readers.otlp.attribute_values import (
     usage,
     whole,
 )
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Answer, Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -42,8 +43,7 @@ from baton.readers.otlp.span_content import (
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import crewai, langchain, llama_index, semantic_kernel
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 _TYPE = "mlflow.spanType"
 _REQUEST = "mlflow.traceRequestId"

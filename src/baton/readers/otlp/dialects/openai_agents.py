@@ -5,7 +5,7 @@ from __future__ import annotations
 from baton.readers.otlp.span import ERROR, Span, error_text
 from baton.readers.otlp.span_content import AgentSpan, Node, PlainSpan, Reading
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 # The names of agents, in OpenInference's spans and in OpenTelemetry's.
 _NAMES = frozenset({"agent.name", "gen_ai.agent.name", "graph.node.id", "graph.node.name"})

@@ -18,6 +18,7 @@ from baton.readers.otlp.attribute_values import (
     whole,
 )
 from baton.readers.otlp.dialects import langchain
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Message, read_message, read_messages
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.span_content import (
@@ -32,9 +33,8 @@ from baton.readers.otlp.span_content import (
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import microsoft
-from .base import Dialect
+from .dialect import Dialect
 from .genai import named_by
-from .handover import hand_over
 
 KIND = "openinference.span.kind"
 # Kinds that do not concern agents: a step of a program, and a template.

@@ -8,7 +8,7 @@ from typing import Any
 from baton.readers.otlp.attribute_values import parsed, text
 from baton.readers.tool_definitions import tool_names
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 
 def answer_tools(parameters: Any) -> frozenset[str]:

@@ -15,7 +15,7 @@ from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
 
 from . import genai
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 _SCOPE = "semantic_kernel."
 _FRAMEWORK = "semantic-kernel"

@@ -24,7 +24,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import tool_names
 
-from .base import Dialect
+from .dialect import Dialect
 
 _ANSWER = "final_answer"
 _FRAMEWORK = "smolagents"

@@ -10,7 +10,7 @@ from baton.readers.otlp.attribute_values import parsed
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import AgentSpan, Node, Reading, ToolSpan, WorkflowSpan
 
-from .base import Dialect, Framework
+from .dialect import Dialect, Framework
 
 _NAME = "strands"
 _GRAPH = "invoke_graph"

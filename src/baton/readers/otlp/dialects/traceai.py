@@ -43,7 +43,7 @@ from baton.readers.otlp.span_content import (
 )
 from baton.readers.tool_definitions import tool_names
 
-from .base import Dialect, with_attribute
+from .dialect import Dialect, with_attribute
 
 KIND = "claude_agent.span_kind"
 _TOOL = "claude_agent.tool."

@@ -14,7 +14,7 @@ from baton.readers.otlp.span import Span
 from baton.readers.otlp.span_content import Reading
 
 from . import openinference
-from .base import Dialect
+from .dialect import Dialect
 
 _SCOPE = "traceai_"
 # Since version 1 of fi-instrumentation, and before.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 from baton.readers.otlp.attribute_values import amount, content, shown, text, usage_of
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.span import Span
 from baton.readers.otlp.span_content import AgentSpan, PlainSpan, Reading, ToolSpan, fail
 
-from .base import Dialect, with_attribute
-from .handover import hand_over
+from .dialect import Dialect, with_attribute
 
 _KIND = "pydantic_ai.span_kind"
 _RUNS = frozenset({"agent_run", "stream"})

@@ -7,6 +7,7 @@ from operator import attrgetter
 
 from baton.readers.otlp.attribute_values import content, first, parsed, shown, text
 from baton.readers.otlp.dialects import genai, langchain
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -17,8 +18,7 @@ from baton.readers.otlp.span_content import (
     fail,
 )
 
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 KIND = "traceloop.span.kind"
 _LANGCHAIN = "opentelemetry.instrumentation.langchain"

@@ -24,6 +24,7 @@ from baton.readers.otlp.attribute_values import (
     usage,
     whole,
 )
+from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -39,8 +40,7 @@ from baton.readers.otlp.span_content import (
 from baton.readers.tool_definitions import targets_of, tool_names
 
 from . import genai
-from .base import Dialect
-from .handover import hand_over
+from .dialect import Dialect
 
 _OPERATION = "ai.operationId"
 _FUNCTION = "ai.telemetry.functionId"
