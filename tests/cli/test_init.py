@@ -204,6 +204,40 @@ def test_agents_of_a_framework_are_recorded_without_a_word_in_the_config(
     assert alone(tmp_path, "eval").returncode == 0
 
 
+COUNTED = "with open('loads.txt', 'a') as loads: print('loaded', file=loads)\n"
+
+
+@pytest.mark.parametrize(
+    ("agent", "program"),
+    [
+        ("app:answer", "def answer(message): return {'output': 'Paid.', 'agents': ['desk']}\n"),
+        ("app.py:answer", "def answer(message): return {'output': 'Paid.', 'agents': ['desk']}\n"),
+        ("app:desk", AGENTS),
+        ("later:answer", "def answer(message):\n    from app import desk\n    return desk.run_sync(message).output\n"),
+    ],
+    ids=["function", "file", "framework", "framework imported late"],
+)  # fmt: skip
+def test_the_program_is_loaded_once(tmp_path: Path, agent: str, program: str) -> None:
+    """Importing it may take long, open a port or write something."""
+    (tmp_path / "app.py").write_text(AGENTS)
+    (tmp_path / f"{agent.partition(':')[0].removesuffix('.py')}.py").write_text(COUNTED + program)
+    started = alone(tmp_path, "init", "--agent", agent, "--message", "Refund 42", "--ci", "none")
+    assert started.returncode == 0, started.stderr
+    assert (tmp_path / "loads.txt").read_text() == "loaded\n"
+
+
+@pytest.mark.parametrize("agent", ["app:desks", "nowhere:desk"])
+def test_an_agent_of_a_framework_that_is_not_there_is_one_message(
+    tmp_path: Path, agent: str
+) -> None:
+    (tmp_path / "app.py").write_text(AGENTS)
+    outcome = alone(tmp_path, "init", "--agent", agent, "--message", "hi", "--ci", "none")
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert {"app:desks": "did you mean `desk`", "nowhere:desk": "no module `nowhere`"}[agent] in (
+        outcome.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("module", "says"),
     [

@@ -7,7 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -180,6 +180,28 @@ def names_imported_below(folder: Path) -> Iterator[str]:
         yield from (name for above, name in _imports_of(path) if not above)
 
 
+def packages_imported_from(spec: str, folder: Path) -> set[str]:
+    """Return what the file of ``module:name``, and the files of ``folder`` that it imports, import.
+
+    Nothing is loaded, and what lies in the folder itself is left out. Empty if the module is not a
+    file of the folder, or a file is not valid Python: loading it tells more.
+    """
+    module = spec.rpartition(":")[0]
+    folder = folder.resolve()
+    place = folder / (module if module.endswith(".py") else module.replace(".", "/"))
+    start = [file for file in (place, *_files_of(place)) if file.suffix == ".py" and file.is_file()]
+    try:
+        imports = [each for path in _files_from(start, folder) for each in _imports_of(path)]
+    except (SyntaxError, ValueError):
+        return set()
+    names = {name for above, name in imports if not above}
+    return {name for name in names if not _is_below(folder, name.partition(".")[0])}
+
+
+def _is_below(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or any(each.is_file() for each in _files_of(folder / name))
+
+
 class Asking(msgspec.Struct, frozen=True):
     """A call ``get("agent:desk", TEXT)`` in a program, and where.
 
@@ -260,7 +282,12 @@ def _loaded_below(folder: Path) -> dict[Path, ModuleType]:
 
 def _own_files(folder: Path) -> Iterator[Path]:
     """Yield the loaded files of a folder, and those that they import."""
-    waiting = list(_loaded_below(folder))
+    yield from _files_from(_loaded_below(folder), folder)
+
+
+def _files_from(files: Iterable[Path], folder: Path) -> Iterator[Path]:
+    """Yield files of a folder, and those of it that they import."""
+    waiting = list(files)
     seen: set[Path] = set()
     while waiting:
         path = waiting.pop()
@@ -273,8 +300,13 @@ def _own_files(folder: Path) -> Iterator[Path]:
             # `from .tools import pay` in the body of a function loads a file during a call.
             start = path.parents[above - 1] if 0 < above <= len(path.parents) else folder
             place = start / name.replace(".", "/")
-            below = (place.with_suffix(".py"), place / "__init__.py") if name else ()
+            below = _files_of(place) if name else ()
             waiting += [file for file in below if file.is_file()]
+
+
+def _files_of(module: Path) -> tuple[Path, Path]:
+    """Return the files that a module may have: ``tools.py`` and ``tools/__init__.py``."""
+    return module.with_name(f"{module.name}.py"), module / "__init__.py"
 
 
 def is_installed_file(path: Path) -> bool:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from baton.model import InputError, Problem
-from baton.plugins.user_code import load_object, names_imported_below
+from baton.plugins.user_code import (
+    load_object,
+    names_imported_below,
+    packages_imported_from,
+)
 
 GROUP = "opentelemetry_instrumentor"
 """The group of entry points for instrumentors."""
@@ -54,8 +54,10 @@ class Framework(NamedTuple):
 _PACKAGE = "openinference-instrumentation-"
 CLAUDE = "claude_agent_sdk"
 """The SDK whose messages Baton records itself, without an instrumentor."""
+ADK = "google.adk"
+"""The framework whose agents can also be played without spans."""
 FRAMEWORKS = (
-    Framework("Google ADK", "google.adk"),
+    Framework("Google ADK", ADK),
     Framework("Strands", "strands"),
     Framework("pydantic-ai", "pydantic_ai"),
     Framework("AutoGen", "autogen_core"),
@@ -98,65 +100,40 @@ class Examined(NamedTuple):
     is_of_adk: bool
 
 
-_LOADING = 300.0
-"""Seconds that importing a program may take."""
-_START = (
-    "import sys; sys.path[:] = {path!r}; "
-    "from baton.providers.instrument.frameworks import examine_here; examine_here(*sys.argv[1:])"
-)
-
-
 def examine(target: str, folder: Path) -> Examined:
-    """Load ``module:name`` in a separate process, and return which frameworks it uses.
+    """Return which frameworks ``module:name`` uses.
+
+    A program that makes spans is then played in another process, so it is not loaded here if its
+    imports show that it does: loading may take long, or open a port. Any other program is loaded in
+    this process, which plays it as well.
 
     Raises:
         InputError: it cannot be loaded.
     """
-    with tempfile.TemporaryDirectory() as place:
-        answer = Path(place) / "answer.json"
-        command = [sys.executable, "-c", _START.format(path=sys.path), target, str(folder)]
-        try:
-            done = subprocess.run(  # noqa: S603 - it is ourselves
-                [*command, str(answer)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,  # the same output comes again when a case is played
-                stderr=subprocess.PIPE,
-                timeout=_LOADING,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise InputError(f"`{target}` was not imported within {_LOADING:g} s") from None
-        if not answer.exists():
-            said_last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            ended = f"importing `{target}` ended its process (code {done.returncode})"
-            raise InputError(f"{ended}: {said_last}" if said_last else ended)
-        outcome = json.loads(answer.read_text(encoding="utf-8"))
-    if "problems" in outcome:
-        raise InputError(Problem(**problem) for problem in outcome["problems"])
-    by_module = {each.module: each for each in FRAMEWORKS}
-    imported = [by_module[name] for name in outcome["imported"]]
-    return Examined(imported, outcome["has_spans"], outcome["is_of_adk"])
-
-
-def examine_here(target: str, folder: str, answer: str) -> None:
-    """Load ``module:name`` in this process, and write what it uses into a file."""
+    names = packages_imported_from(target, folder)
+    imported = _imported(names)
+    # Whether it is an agent of ADK itself, or a function that asks one, shows only when it is
+    # loaded. Messages of Claude are recorded without spans.
+    if ADK not in {each.module for each in imported} and (
+        any(each.module != CLAUDE for each in imported) or _is_among("opentelemetry", names)
+    ):
+        return Examined(imported, has_spans=True, is_of_adk=False)
     # Programs that only send spans import this module as well, and play nothing.
     from baton.providers.frameworks.program import is_framework_object, is_of_adk
 
-    outcome: dict[str, Any]
-    try:
-        value = load_object(target, Path(folder))
-    except InputError as error:
-        outcome = {"problems": [{"path": p.path, "message": p.message} for p in error.problems]}
-    else:
-        names = set(names_imported_below(Path(folder).resolve()))
-        # Frameworks import each other: only the imports in the program's own files show which ones
-        # it needs.
-        imported = [each.module for each in FRAMEWORKS if _is_among(each.module, names)]
-        used = bool(imported or frameworks_in(sys.modules) or _is_among("opentelemetry", names))
-        has_spans = used or is_framework_object(value)
-        outcome = {"imported": imported, "has_spans": has_spans, "is_of_adk": is_of_adk(value)}
-    Path(answer).write_text(json.dumps(outcome), encoding="utf-8")
+    before = set(sys.modules)
+    value = load_object(target, folder)
+    names = set(names_imported_below(folder.resolve()))
+    # Frameworks import each other: only the imports in the program's own files show which ones it
+    # needs.
+    imported = _imported(names)
+    loaded = set(sys.modules) - before
+    used = bool(imported or frameworks_in(loaded) or _is_among("opentelemetry", names))
+    return Examined(imported, used or is_framework_object(value), is_of_adk(value))
+
+
+def _imported(names: Collection[str]) -> list[Framework]:
+    return [each for each in FRAMEWORKS if _is_among(each.module, names)]
 
 
 def _is_among(module: str, names: Collection[str]) -> bool:
