@@ -171,8 +171,12 @@ def test_an_evaluation_compared_with_itself_is_said_to_be(baton: Run, tmp_path: 
     assert outcome.code == 3, "a build that wrote no new evaluation must not pass"
     assert "both are the same evaluation, so nothing is compared" in outcome.out
     assert outcome.out.rstrip().endswith("nothing compared")
-    assert baton("compare").code == 0
-    assert json.loads(baton("compare", "--json").out)["itself"] is True
+    assert "no worse" not in outcome.out
+    again = baton("compare", "--json", "--markdown", tmp_path / "comment.md")
+    assert again.code == 0
+    plain = json.loads(again.out)
+    assert (plain["itself"], plain["outcome"], plain["axes"]) == (True, "error", [])
+    assert "no worse" not in (tmp_path / "comment.md").read_text(encoding="utf-8")
 
 
 def test_one_case_compared_with_itself_needs_no_more_cases(baton: Run, tmp_path: Path) -> None:

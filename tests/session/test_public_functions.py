@@ -15,7 +15,7 @@ from tests.pull.conftest import FakeStore, phoenix, serve
 from tests.pull.test_phoenix import TRACE
 
 import baton as library
-from baton.model import InputError
+from baton.model import Content, InputError
 from baton.session.compare import Side
 from baton.testing import llm_server
 
@@ -105,6 +105,39 @@ def test_recordings_are_exported_and_read_again() -> None:
     assert (done.traces, target) == (1, "spans.jsonl")
     (again,) = library.load_traces("spans.jsonl")
     assert [run.agent for run in again.turns[0].runs] == ["support_router", "billing_agent"]
+
+
+def test_traces_in_memory_are_taken_as_their_files_are() -> None:
+    traces = library.load_traces("refund.sse")
+    library.export_recordings("refund.sse", "of_file.jsonl")
+    for name, given in {
+        "alone": traces[0],
+        "listed": traces,
+        "mixed": ["refund.sse", *traces],
+    }.items():
+        done, target = library.export_recordings(given, f"{name}.jsonl")
+        assert done.traces == (2 if name == "mixed" else 1)
+        assert Path("of_file.jsonl").read_text() in Path(target).read_text()
+    assert library.suggest_policy(traces) == library.suggest_policy("refund.sse")
+    policy = Path("policy.yaml")
+    library.suggest_policy(iter(traces), policy)
+    assert library.check_policy(policy, traces[0]).held == []
+    with pytest.raises(InputError, match="a Trace is no evaluation: it has no results"):
+        library.export_recordings(traces, "results.jsonl", only="results")
+    wrong: Any = [3]
+    for function in (library.suggest_policy, library.score, library.draft):
+        with pytest.raises(InputError, match="a trace is a Trace or a path, not int"):
+            function(wrong)
+
+
+def test_secrets_of_a_trace_in_memory_are_not_exported() -> None:
+    (trace,) = library.load_traces("refund.sse")
+    secret = "sk-ant-api03-" + "a1B2" * 20
+    trace.turns[0].input = Content(text=f"My key is {secret}")
+    library.export_recordings(trace, "hidden.jsonl")
+    assert secret not in Path("hidden.jsonl").read_text()
+    library.export_recordings(trace, "shown.jsonl", redact=False)
+    assert secret in Path("shown.jsonl").read_text()
 
 
 def test_an_evaluation_of_the_command_line_is_resumed(baton: Baton) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
@@ -42,6 +42,7 @@ class Exported(msgspec.Struct):
 
 
 def export(
+    given: Sequence[Trace],
     paths: Sequence[Path],
     sink: Sink,
     *,
@@ -52,8 +53,9 @@ def export(
     on_note: Say,
     redact: Redaction | None = None,
 ) -> Exported:
-    """Write the spans of recordings, and the results of evaluation folders, as they are read.
+    """Write the spans of traces and recordings, and the results of evaluation folders.
 
+    Files are written as they are read.
     ``redact`` says what to replace in them: secrets by default, or what a folder says. ``traces``
     are the recordings that evaluations were made from, if the stored paths are not used. ``priced``
     fills in costs.
@@ -63,6 +65,7 @@ def export(
         NotDelivered: an endpoint did not accept it.
     """
     done = Exported()
+    _spans(given, sink, done, priced)
     folders = [path for path in paths if is_evaluation(path)]
     recordings = [path for path in paths if path not in folders]
     if recordings and only == "results":
@@ -153,7 +156,7 @@ def _traces(evaluation: StoredEvaluation, agents: Path | None, done: Exported) -
         )
 
 
-def _spans(traces: Iterator[Trace], sink: Sink, done: Exported, priced: Price) -> None:
+def _spans(traces: Iterable[Trace], sink: Sink, done: Exported, priced: Price) -> None:
     for trace in traces:
         spans = spans_of(trace, priced(trace))
         sink.add(spans)

@@ -108,12 +108,8 @@ def compare(
         lower_is_better=lower,
     )
     if _are_same(before, after):
-        # No axis of these is unclear: more cases would not show a difference either.
-        same = [
-            msgspec.structs.replace(axis, change="same", cases_needed=None, repeats_needed=None)
-            for axis in comparison.axes
-        ]
-        comparison = msgspec.structs.replace(comparison, axes=same)
+        # Nothing is compared, so no axis is "no worse", nor unclear.
+        comparison = msgspec.structs.replace(comparison, axes=[])
     old_cases, new_cases = before.by_id(), after.by_id()
     # Cases that had a verdict and have none now, or not in every repeat, do not count as passed.
     missing = [

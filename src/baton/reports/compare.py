@@ -52,7 +52,8 @@ def print_compared(compared: Compared, out: IO[str], *, limit: int = MOST) -> No
         table.add_column(title, justify=left, overflow="fold")
     for axis in compared.comparison.axes:
         table.add_row(*_cells(axis), style=STYLES[axis.change])
-    console.print(table)
+    if table.row_count:
+        console.print(table)
     for line in _spent(compared):
         console.print(Text(line, "dim"))
     worse = compared.cases
@@ -74,8 +75,9 @@ def markdown_of(compared: Compared, *, limit: int = MOST) -> str:
     """Return a comparison as Markdown, in which untrusted names are inert."""
     lines = [f"## {MARKS[compared.outcome]} {code(_title(compared))}", ""]
     lines += [f"- {code(line)}" for line in (*_differing(compared), *_whole(compared))]
-    lines += ["", "| axis | before | after | difference | p | cases | |"]
-    lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
+    if compared.comparison.axes:
+        lines += ["", "| axis | before | after | difference | p | cases | |"]
+        lines += ["| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
     for axis in compared.comparison.axes:
         name, *figures_, verdict = _cells(axis)
         cells = [cell(name, 120), *figures_]
@@ -255,6 +257,8 @@ def _cells(axis: AxisChange) -> tuple[str, ...]:
 
 def _spent(compared: Compared) -> Iterator[str]:
     """Return the cost of a case before and after; it is not judged."""
+    if compared.itself:
+        return
     old, new = compared.before.spent, compared.after.spent
     parts = [f"{name} {old[name]:,.4g} → {new[name]:,.4g}" for name in old if name in new]
     if parts:
@@ -301,7 +305,7 @@ def _whole(compared: Compared) -> Iterator[str]:
     fresh = compared.comparison.only_after
     if fresh:
         yield f"{cases(len(fresh))} only after: {', '.join(fresh[:5])}"
-    if not compared.comparison.axes:
+    if not compared.comparison.axes and not compared.itself:
         yield "they share no case with a verdict"
 
 

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from baton.datasets import load_dataset
 from baton.datasets.baton_cases import own_yaml
@@ -26,11 +26,8 @@ from baton.readers import load_catalog, load_traces
 from baton.runner.plan import PROVEN_SPECS, make_plan
 
 from .file_kinds import IS_A_DATASET, given_as, not_a_dataset, unreadable
-from .prepare import Note, PathLike, each_once, log_note
+from .prepare import Note, PathLike, TracesLike, each_once, log_note, traces_or_paths
 from .recordings import local_sources
-
-if TYPE_CHECKING:
-    from .score import TracesLike
 
 
 class ConvertedFile(NamedTuple):
@@ -259,7 +256,7 @@ def _recorded(
     redact: RedactLike,
     note: Note,
 ) -> list[Trace]:
-    some = [traces] if isinstance(traces, str | os.PathLike | Trace) else list(traces)
+    some = traces_or_paths(traces)
     if not some:
         raise InputError("name the traces to draft cases from")
     paths = [each for each in some if not isinstance(each, Trace)]

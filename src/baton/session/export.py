@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,11 +11,11 @@ from baton.export.run import Exported, Only, export
 from baton.export.sink import JsonFile, Limits, Sink, open_sink, target_of
 from baton.formats.evaluation_folder import is_evaluation
 from baton.formats.own_files import refuse_overwriting
-from baton.model import InputError, Problem
+from baton.model import InputError, Problem, Trace
 from baton.model.option_spelling import option
 from baton.model.redact import Redaction, RedactLike, redaction_of
 
-from .prepare import Note, PathLike, each_once, log_note
+from .prepare import Note, PathLike, TracesLike, each_once, log_note, traces_or_paths
 from .recordings import PlainPrices, pricing, with_copies
 from .server_source import is_server
 
@@ -29,7 +28,7 @@ class ExportedTo(NamedTuple):
 
 
 def export_recordings(
-    recordings: PathLike | Sequence[PathLike],
+    recordings: TracesLike,
     target: str,
     *,
     only: Only | None = None,
@@ -51,7 +50,7 @@ def export_recordings(
     """Write the spans of recordings, and also the results of evaluations.
 
     Args:
-        recordings: files and folders with recorded traces, evaluation folders, and servers
+        recordings: traces, files and folders with recorded traces, evaluation folders, and servers
             (``server://HOST``), whose conversations are copied unchanged into a JSON file.
         target: a file (``.jsonl``, ``.json``, ``.pb``), the address of an endpoint, or ``env`` for
             the one that the environment names.
@@ -78,7 +77,7 @@ def export_recordings(
         InputError: wrong options, or a file that is not a recording.
         NotDelivered: an endpoint did not accept everything.
     """
-    some = [recordings] if isinstance(recordings, str | os.PathLike) else list(recordings)
+    some = traces_or_paths(recordings)
     if not some:
         raise InputError("name the files or folders to export")
     if timeout <= 0 or retry_attempts < 1 or retry_delay < 0:
@@ -86,7 +85,10 @@ def export_recordings(
             f"{option('timeout')} and {option('retry_attempts')} have to be over 0, "
             f"{option('retry_delay')} at least 0"
         )
-    unique = each_once(some, note)
+    given = [each for each in some if isinstance(each, Trace)]
+    if given and only == "results":
+        raise InputError("a Trace is no evaluation: it has no results")
+    unique = each_once((each for each in some if isinstance(each, str)), note)
     servers = [each for each in unique if is_server(each)]
     if servers and only == "results":
         raise InputError(Problem(file=servers[0], message="is a server: it has no evaluations"))
@@ -106,6 +108,7 @@ def export_recordings(
     sink = open_sink(place, encoding=encoding, headers=headers, limits=limits)
     try:
         done = export(
+            [redaction_of(redact).trace(each) for each in given],
             paths,
             sink,
             only=only,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from baton.formats.document import Document, read_bytes
@@ -14,7 +15,7 @@ from baton.model import InputError, Problem, Trace
 from baton.plugins.user_code import load_module
 
 from .file_kinds import given_as
-from .prepare import Note, PathLike, log_note
+from .prepare import Note, PathLike, TracesLike, log_note, traces_or_paths
 from .show import traces_to_show
 
 __all__ = ["check_policy", "load_policy", "suggest_policy", "try_policy"]
@@ -22,7 +23,7 @@ __all__ = ["check_policy", "load_policy", "suggest_policy", "try_policy"]
 
 def check_policy(
     policy: Policy | PathLike,
-    traces: Sequence[PathLike],
+    traces: TracesLike,
     *,
     functions: str | None = None,
     note: Note = log_note,
@@ -31,7 +32,7 @@ def check_policy(
 
     Args:
         policy: a policy, or its file.
-        traces: files and folders with recordings, evaluation folders, and servers
+        traces: traces, files and folders with recordings, evaluation folders, and servers
             (``server://HOST``). The policy may search for secrets in them, but no secret is shown.
         functions: a module, or its file, that registers functions of the policy; it is run.
         note: called with notes of the readers; by default the logger `baton` warns.
@@ -60,7 +61,7 @@ def try_policy(
 
 
 def suggest_policy(
-    traces: Sequence[PathLike], output: PathLike | None = None, *, note: Note = log_note
+    traces: TracesLike, output: PathLike | None = None, *, note: Note = log_note
 ) -> str:
     """Return a policy, as YAML with comments, that allows what recorded good runs did.
 
@@ -100,8 +101,12 @@ def _policy(policy: Policy | PathLike) -> Policy:
     return load_policy(file)
 
 
-def _read(traces: Sequence[PathLike], note: Note) -> Iterator[Trace]:
-    if not traces:
+def _read(traces: TracesLike, note: Note) -> Iterator[Trace]:
+    some = traces_or_paths(traces)
+    if not some:
         raise InputError("name the recordings: files, folders, or server://HOST/PROJECT")
+    given = (each for each in some if isinstance(each, Trace))
+    paths = [each for each in some if isinstance(each, str)]
     # A policy searches for secrets itself and never shows one, so nothing is redacted here.
-    return (shown.trace for shown in traces_to_show(traces, redact=False, note=note))
+    shown = traces_to_show(paths, redact=False, note=note) if paths else ()
+    return chain(given, (each.trace for each in shown))

@@ -20,7 +20,7 @@ from baton.formats.document import Document
 from baton.formats.evaluation_header import VERSION, Header
 from baton.gate.thresholds import read_gate
 from baton.judges.judge_settings import settings_of
-from baton.model import Case, ChangedText, Dataset, InputError, Judge, suggestion
+from baton.model import Case, ChangedText, Dataset, InputError, Judge, Trace, suggestion
 from baton.model.mask_known_secrets import masked
 from baton.model.option_spelling import option
 from baton.model.prices import ModelPrice
@@ -32,6 +32,7 @@ from baton.runner.plan import Plan, Specs, make_plan, read_rule
 from .file_kinds import config_of, is_kind, not_a_dataset
 
 PathLike = str | os.PathLike[str]
+TracesLike = Trace | Iterable[Trace | PathLike] | PathLike
 DatasetLike = Dataset | Sequence[Case | PathLike] | PathLike
 Rule = str | Mapping[str, float]
 Prices = Mapping[str, Mapping[str, float]]
@@ -208,6 +209,23 @@ def load_inputs(
         definitions=None if definitions is None else str(definitions),
         catalog=catalog,
     )
+
+
+def traces_or_paths(traces: TracesLike) -> list[Trace | str]:
+    """Return traces and paths of recordings as a list, in their order.
+
+    Raises:
+        InputError: something is neither.
+    """
+    some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
+    if not isinstance(some, Iterable):
+        raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
+    listed: list[Trace | str] = []
+    for each in some:
+        if not isinstance(each, str | os.PathLike | Trace):
+            raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
+        listed.append(each if isinstance(each, Trace) else os.fspath(each))
+    return listed
 
 
 def each_once(paths: Iterable[PathLike], note: Note) -> list[str]:

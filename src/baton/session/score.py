@@ -35,6 +35,7 @@ from .prepare import (
     Note,
     PathLike,
     ScoreOptions,
+    TracesLike,
     each_once,
     folder_header,
     for_this,
@@ -44,6 +45,7 @@ from .prepare import (
     log_note,
     prepare,
     refuse_unknown,
+    traces_or_paths,
     trust_in,
 )
 from .recordings import recordings_in
@@ -51,8 +53,6 @@ from .report import STORED, Written, check_outputs
 
 if TYPE_CHECKING:
     from baton.judges.judge import JudgingEstimate
-
-TracesLike = Trace | Iterable[Trace | PathLike] | PathLike
 
 
 def score(
@@ -439,11 +439,8 @@ def _prepare(
 ) -> _Ready:
     options["trust"] = trust_in(options)
     note = options.get("note", log_note)
-    some = [traces] if isinstance(traces, str | os.PathLike | Trace) else traces
-    if not isinstance(some, Iterable):
-        raise InputError(f"traces are Traces or paths, not {type(traces).__name__}")
     config = options.get("config")
-    sources = _expanded(some, note)
+    sources = _expanded(traces_or_paths(traces), note)
     of_cases = False
     if dataset is None:
         has_cases = config is not None and not is_criteria(config)
@@ -492,13 +489,13 @@ class _Given(msgspec.Struct, frozen=True):
     agents: Path | None
 
 
-def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
+def _expanded(traces: Iterable[Trace | str], note: Note) -> _Given:
     """Replace a glob by the files that match it, and an evaluation by its recordings.
 
     Addresses are not changed.
 
     Raises:
-        InputError: no file matches a glob, or something is neither a trace nor a path.
+        InputError: no file matches a glob.
     """
     expanded: list[Trace | str] = []
     exclude: list[Path] = []
@@ -507,18 +504,15 @@ def _expanded(traces: Iterable[Trace | PathLike], note: Note) -> _Given:
         if isinstance(each, Trace):
             expanded.append(each)
             continue
-        if not isinstance(each, str | os.PathLike):
-            raise InputError(f"a trace is a Trace or a path, not {type(each).__name__}")
-        word = os.fspath(each)
-        if is_address(word) or not any(mark in word for mark in "*?[") or Path(word).exists():
-            read = recordings_in([word], note, addresses=True)
+        if is_address(each) or not any(mark in each for mark in "*?[") or Path(each).exists():
+            read = recordings_in([each], note, addresses=True)
             expanded += read.paths
             exclude += read.exclude
             agents = agents or read.agents
             continue
-        files = sorted(glob.glob(word, recursive=True))  # noqa: PTH207 - it may be absolute
+        files = sorted(glob.glob(each, recursive=True))  # noqa: PTH207 - it may be absolute
         if not files:
-            raise InputError(f"no file matches {word}")
+            raise InputError(f"no file matches {each}")
         expanded += files
     once = set(each_once((each for each in expanded if isinstance(each, str)), note))
     unique: list[Trace | str] = []

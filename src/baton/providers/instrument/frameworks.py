@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from baton.plugins.user_code import (
     load_object,
