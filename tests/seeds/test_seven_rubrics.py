@@ -179,6 +179,62 @@ def test_a_loop_over_thresholds_finds_the_axes_under_the_names_they_were_asked_f
     assert too_low(run()) == set(THRESHOLDS)
 
 
+def test_the_loop_works_with_evaluators_constructed_by_their_printed_names(llm: LlmServer) -> None:
+    from baton.evaluators import (
+        AnswerRefusal,
+        ConversationCoherence,
+        CustomLLMJudge,
+        EvaluateFunctionCalling,
+        TaskCompletion,
+    )
+
+    known = [session for session in KNOWN_AGENTS if "03_scope_bleed" in session.parts]
+    judges = [
+        CustomLLMJudge(name=name, rubric=f"Score {name}.", input_mapping=OWN_JUDGES[name])
+        for name in AXES
+    ]
+    templates = [
+        TaskCompletion(),
+        EvaluateFunctionCalling(),
+        AnswerRefusal(),
+        ConversationCoherence(),
+    ]
+
+    def run() -> baton_package.Evaluation:
+        judging = llm.judge(retries=0, cache=False)
+        return baton_package.score(known, evaluators=[*templates, *judges], judge=judging)
+
+    good = run()
+    assert too_low(good) == set()
+    assert {score.evaluator for score in good.results[0].scores} == {*AXES, *BASELINE}
+    llm.script = blame
+    assert too_low(run()) == set(THRESHOLDS)
+
+
+def test_class_names_of_other_tools_take_the_options_of_those_tools() -> None:
+    from baton import evaluators
+
+    made = evaluators.SubAgentEvaluator(sequence_match_type="exact", allow_extra_agents=False)
+    assert (made.name, made.type, made.sequence_match_type) == (
+        "SubAgentEvaluator",
+        "agent_chain",
+        "exact",
+    )
+    named = evaluators.StructuredOutputEvaluator(name="fields")
+    assert (named.name, named.type) == ("fields", "structured_output")
+    assert {"SubAgentEvaluator", "CustomLLMJudge"} <= set(dir(evaluators))
+    for wrong, says in (
+        (lambda: evaluators.SubAgentEvaluator(sequence_match_typ="exact"), "sequence_match_type"),
+        (lambda: evaluators.TrajectoryEvaluator(sequence_match_type="nearly"), "nearly"),
+        (lambda: evaluators.CustomLLMJudge(rubrik="x"), "rubric"),
+    ):
+        with pytest.raises(InputError, match=says) as raised:
+            wrong()
+        assert "config" not in str(raised.value)
+    with pytest.raises(AttributeError, match="no attribute `NoSuchEvaluator`"):
+        _ = evaluators.NoSuchEvaluator
+
+
 def test_a_lookup_by_another_name_finds_the_scores_and_one_that_is_unknown_stops(
     llm: LlmServer,
 ) -> None:

@@ -10,6 +10,13 @@ Every evaluator can be imported from here by its class name. It takes its option
 
     baton.score(traces, evaluators=[Judged("correctness", threshold=0.7)], judge="openai:gpt-5")
 
+The class names of other tools are here, too, with the options of those tools. What they make
+reports under the name that was asked for, or under ``name``::
+
+    from baton.evaluators import CustomLLMJudge, SubAgentEvaluator, TaskCompletion
+
+    CustomLLMJudge(name="DispatchCorrectness", rubric="...", input_mapping={...})
+
 The evaluator's module is loaded on first use.
 """
 
@@ -17,9 +24,10 @@ from __future__ import annotations
 
 import importlib
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .registry import evaluator_entries
+from .registry import all_evaluators, evaluator_entries, made_by_name
 
 if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes this list
     from .adk_custom_metric import AdkCustomMetric as AdkCustomMetric
@@ -63,9 +71,12 @@ def __getattr__(name: str) -> Any:
             return getattr(importlib.import_module(f"{__name__}.{module}"), name)
         except ModuleNotFoundError:
             pass
+        if any(name in entry.names for entry in all_evaluators()):
+            return partial(made_by_name, name)
     raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
 
 
 def __dir__() -> list[str]:
     classes = (entry.target.__name__ for entry in evaluator_entries())
-    return sorted([*globals(), "Judged", *classes])
+    others = (name for entry in all_evaluators() for name in entry.names if name[:1].isupper())
+    return sorted({*globals(), "Judged", *classes, *others})

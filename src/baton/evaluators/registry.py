@@ -116,6 +116,24 @@ def requested_evaluator(
     return evaluator_entry(name, own), name
 
 
+def made_by_name(asked: str, /, *, name: str | None = None, **options: Any) -> Any:
+    """Create an evaluator by any of its names, with the options that it has under that name.
+
+    Raises:
+        InputError: no evaluator has this name, or an option is wrong.
+    """
+    from .judged import Judged, RubricEntry, of_keyword
+
+    entry = evaluator_entry(asked)
+    if isinstance(entry.target, RubricEntry):
+        return Judged(asked, name=name, **options)
+    alias = entry.asked_as(asked)
+    try:
+        return entry.target.from_options(name or asked, alias.completed(options))
+    except InputError as error:
+        raise InputError(map(of_keyword, alias.in_its_words(error).problems)) from None
+
+
 def evaluator_of_type(type_: str) -> Entry | None:
     """Find an evaluator by its canonical name, or return ``None`` for a user-defined one."""
     entries = _entries_of(type_) if type_ in module_names(__file__) else ()
