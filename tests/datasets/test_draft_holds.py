@@ -13,7 +13,7 @@ from tests.conftest import ROOT
 import baton
 from baton.datasets import load_dataset
 from baton.datasets.draft_case import draft_case, draft_yaml
-from baton.model import InputError
+from baton.model import InputError, Session
 from baton.model.views import tool_calls
 from baton.testing import build
 from baton.testing.build import call, delegate, run, sequence, turn
@@ -121,6 +121,35 @@ def test_a_session_of_adk_tells_what_it_started_with(tmp_path: Path) -> None:
     drafted = draft_case(*baton.load_traces(path))
     assert drafted["session"] == {"app": "shop", "user": "kim"}
     assert drafted["state"] == {"tier": "gold"}
+
+
+def test_a_played_case_is_drafted_with_the_session_and_state_it_started_with(
+    tmp_path: Path,
+) -> None:
+    def desk(case: baton.Case) -> baton.Trace:
+        return PLAYED
+
+    cases = [
+        build.case("hi", id="kim", session=Session(app="shop", user="kim"), state={"tier": "gold"}),
+        build.case("hi", id="anyone"),
+    ]
+    folder = baton.evaluate(cases, desk, ["agent_chain"]).save(tmp_path / "played")
+    of_kim, of_anyone = (draft_case(trace) for trace in baton.load_traces(folder))
+    assert (of_kim["session"], of_kim["state"]) == (
+        {"app": "shop", "user": "kim"},
+        {"tier": "gold"},
+    )
+    assert "session" not in of_anyone
+    assert "state" not in of_anyone
+    drafted = tmp_path / "drafted.yaml"
+    drafted.write_text(baton.draft(folder))
+    baton.convert(drafted, "adk", tmp_path / "set.evalset.json")
+    kim = next(iter(load_dataset(tmp_path / "set.evalset.json")))
+    assert (kim.session.app, kim.session.user, kim.state) == ("shop", "kim", {"tier": "gold"})
+
+
+PLAYED = build.trace(turn("hi", run("desk", "Hello."), output="Hello."))
+"""One trace for all cases: what a case states must not reach the next one."""
 
 
 def test_the_user_of_spans_is_kept() -> None:

@@ -26,6 +26,7 @@ from baton.model import (
 )
 from baton.model.dataset import NEEDS, Need
 from baton.model.mask_known_secrets import mask
+from baton.model.trace import SESSION
 from baton.providers.base_provider import CaseCancelled, ConfiguredProvider
 from baton.providers.user_functions import call, is_async, named, text_of, worded
 
@@ -146,6 +147,8 @@ class Player:
             seen = _played(task).trace if task.done() else None
             problem = f"the case did not end within {self._timeout:g} s (`timeout`)"
             played = Played(seen, problem, cut_short=True)
+        if played.trace is not None:
+            played = played._replace(trace=_with_start(played.trace, case))
         if played.problem is not None:
             problem = mask(self._plan.redaction.text(played.problem))
             played = played._replace(problem=problem)
@@ -212,6 +215,20 @@ def _played(task: asyncio.Task[Played]) -> Played:
     if task.cancelled():
         return Played(None, _raised(asyncio.CancelledError()))
     return task.result()
+
+
+def _with_start(trace: Trace, case: Case) -> Trace:
+    """Add the start that the case states, as far as the provider did not record it.
+
+    A case that is drafted from the trace then starts in the same way.
+    """
+    values = {"app": case.session.app, "user": case.session.user, "state": case.state}
+    stated = {name: value for name, value in values.items() if value}
+    if not stated or not isinstance(trace.attributes, dict):  # a trace made by hand
+        return trace
+    recorded = trace.attributes.get(SESSION)
+    begins = stated | (recorded if isinstance(recorded, dict) else {})
+    return msgspec.structs.replace(trace, attributes={**trace.attributes, SESSION: begins})
 
 
 def _trace_of(error: ProviderError | CaseCancelled) -> Trace | None:
