@@ -223,13 +223,14 @@ def test_class_names_of_other_tools_take_the_options_of_those_tools() -> None:
     named = evaluators.StructuredOutputEvaluator(name="fields")
     assert (named.name, named.type) == ("fields", "structured_output")
     assert {"SubAgentEvaluator", "CustomLLMJudge"} <= set(dir(evaluators))
-    for wrong, says in (
-        (lambda: evaluators.SubAgentEvaluator(sequence_match_typ="exact"), "sequence_match_type"),
-        (lambda: evaluators.TrajectoryEvaluator(sequence_match_type="nearly"), "nearly"),
-        (lambda: evaluators.CustomLLMJudge(rubrik="x"), "rubric"),
-    ):
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("SubAgentEvaluator", {"sequence_match_typ": "exact"}, "sequence_match_type"),
+        ("TrajectoryEvaluator", {"sequence_match_type": "nearly"}, "nearly"),
+        ("CustomLLMJudge", {"rubrik": "x"}, "rubric"),
+    ]
+    for name, options, says in wrong:
         with pytest.raises(InputError, match=says) as raised:
-            wrong()
+            getattr(evaluators, name)(**options)
         assert "config" not in str(raised.value)
     with pytest.raises(AttributeError, match="no attribute `NoSuchEvaluator`"):
         _ = evaluators.NoSuchEvaluator

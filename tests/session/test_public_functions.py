@@ -110,11 +110,9 @@ def test_recordings_are_exported_and_read_again() -> None:
 def test_traces_in_memory_are_taken_as_their_files_are() -> None:
     traces = library.load_traces("refund.sse")
     library.export_recordings("refund.sse", "of_file.jsonl")
-    for name, given in {
-        "alone": traces[0],
-        "listed": traces,
-        "mixed": ["refund.sse", *traces],
-    }.items():
+    mixed = ["refund.sse", *traces]
+    forms: dict[str, Any] = {"alone": traces[0], "listed": traces, "mixed": mixed}
+    for name, given in forms.items():
         done, target = library.export_recordings(given, f"{name}.jsonl")
         assert done.traces == (2 if name == "mixed" else 1)
         assert Path("of_file.jsonl").read_text() in Path(target).read_text()
