@@ -28,6 +28,12 @@ def means(pattern: str, name: str, *, every_part: bool = True, **arguments: Any)
         ("mcp__github__*", "mcp__github__list_issues", True),
         ("mcp__github__list_*", "mcp__github__create_issue", False),
         ("mcp__git", "mcp__github__list_issues", False),
+        ("mcp__git*", "mcp__github__list_issues", True),
+        ("mcp__*", "mcp__github__list_issues", True),
+        ("mcp__*", "Bash", False),
+        ("mcp__*__read_*", "mcp__docs__read_page", True),
+        ("mcp__*__read_*", "mcp__docs__drop_page", False),
+        ("mcp__github__", "mcp__github__list_issues", True),
         ("get_[a]", "get_a", False),
     ],
 )
@@ -119,3 +125,9 @@ def test_each_part_of_a_line_may_be_meant_by_another_pattern() -> None:
 def test_a_tool_recorded_without_its_server_may_be_the_one_that_is_intended() -> None:
     assert means("mcp__docs__search", "search") is None
     assert means("mcp__docs__search", "mcp__web__search") is False
+    for of_server in ("mcp__docs", "mcp__docs__*", "mcp__docs__se*", "mcp__*"):
+        assert means(of_server, "search") is None, of_server
+        assert means(of_server, "Read") is False, of_server
+        assert means(of_server, "mcp_tool") is None, of_server
+    assert means("mcp__docs__se*", "remove") is False
+    assert means("mcp__docs__Search", "Search") is None

@@ -82,14 +82,24 @@ def _means(pattern: str, call: ToolCall, command: str | None) -> bool | None:
 
 def _named(pattern: str, name: str) -> bool | None:
     wanted, actual = _fold(pattern), _fold(name)
+    if not wanted.startswith("mcp__"):
+        return _matches(wanted, actual)
+    server, _, tool = wanted.removeprefix("mcp__").partition("__")
+    if actual.startswith("mcp__"):
+        # `mcp__github` allows the whole server, so every tool `mcp__github__...`. A wildcard may
+        # stand for servers as well: `mcp__*`.
+        return _matches(wanted, actual) or (not tool and _matches(f"mcp__{server}__*", actual))
     # Some recordings omit the server: `search` for `mcp__docs__search`, or for another server's.
-    if wanted.startswith("mcp__") and wanted.endswith(f"__{actual}"):
+    # Claude's own export may even omit the tool. It names Claude's built-in tools in capitals
+    # (`Read`, `WebFetch`), and tools of servers hardly ever have such names.
+    if actual == tool or actual == "mcp_tool":
         return None
-    # `mcp__github` allows the whole server, so every tool `mcp__github__...`.
-    if wanted.startswith("mcp__") and wanted.count("__") == 1:
-        return actual.startswith(f"{wanted}__")
+    return None if not name[:1].isupper() and _matches(tool or "*", actual) else False
+
+
+def _matches(pattern: str, name: str) -> bool:
     # Only `*` and `?` are wildcards in permissions. In `fnmatch` a bracket would start a set.
-    return fnmatchcase(actual, re.sub(r"\[", "[[]", wanted))
+    return fnmatchcase(name, re.sub(r"\[", "[[]", pattern))
 
 
 def _fold(name: str) -> str:
