@@ -98,6 +98,8 @@ TRANSFER = {"type": "agent_transfer"}
         ({"tool_uses": [{"name": "transfer_to_agent", "args": {"agent_name": "z"}}],
           "intermediate_responses": []}, ["z"]),
         ({"tool_uses": [{"name": "f", "args": {}}], "intermediate_responses": []}, None),
+        ({"tool_uses": [{"name": "transfer_to_agent", "args": {"agent_name": "a"}}],
+          "invocation_events": []}, ["a"]),
         ({}, None),
     ],
 )  # fmt: skip
@@ -111,13 +113,39 @@ def test_every_way_to_state_the_agents(
     "data",
     [
         {"tool_uses": [{"name": "transfer_to_agent", "input_data": "{nope"}]},
-        {"tool_uses": [{"name": "transfer_to_agent", "args": {}}]},
         {"intermediate_responses": [{"agent_name": 3}]},
     ],
 )
 def test_agents_that_cannot_be_read_are_refused(tmp_path: Path, data: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=r"x\.evalset\.json:1: conversation\[0\]"):
         agents(tmp_path, **data)
+
+
+@pytest.mark.parametrize("args", [{}, None, {"agent_name": " "}, {"agent_name": ["a"]}])
+def test_a_recorded_transfer_without_a_name_is_an_expected_call_of_no_agent(
+    tmp_path: Path, args: dict[str, Any] | None
+) -> None:
+    """The model made the call, ADK refused it, and the case was saved from that session."""
+    calls = [{"name": "transfer_to_agent", "args": args or {}}]
+    retried = [*calls, {"name": "transfer_to_agent", "args": {"agent_name": "a"}}]
+    for name, data in {"one": {"tool_uses": calls}, "two": {"tool_uses": retried}}.items():
+        file = tmp_path / f"{name}.evalset.json"
+        turn = {"user_content": {"parts": [{"text": "Hi"}]}, "intermediate_data": data}
+        file.write_text(json.dumps({"eval_cases": [{"eval_id": name, "conversation": [turn]}]}))
+        (case,) = baton.load_dataset(file)
+        assert case.turns[0].agents == (None if name == "one" else ["a"])
+        assert len(case.turns[0].tool_calls or ()) == len(data["tool_uses"])
+        (result,) = baton.score(file, file, ["tool_trajectory_avg_score"]).results
+        assert result.status == "passed"
+
+
+def test_calls_in_events_and_in_a_list_beside_them_are_expected_once(tmp_path: Path) -> None:
+    call = {"name": "lookup", "args": {"x": 1}}
+    event = {"author": "a", "content": {"parts": [{"function_call": call}]}}
+    data = {"tool_uses": [call], "invocation_events": [event]}
+    turn = {"user_content": {"parts": [{"text": "Hi"}]}, "intermediate_data": data}
+    (case,) = load(tmp_path, {"eval_cases": [{"eval_id": "c", "conversation": [turn]}]})
+    assert [(made.name, made.agent) for made in case.turns[0].tool_calls or ()] == [("lookup", "a")]
 
 
 def test_a_flat_test_file_is_one_case_named_after_it(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_tool_was_called_by_whomever() -> None:
     assert score(actual, tool="write", agent="b").value == 1
     found = score(actual, tool="write", agent="a")
     assert found.value == 0
-    assert found.reason == "`write` was called never by `a`; expected at least 1"
+    assert found.reason == "`write` was never called by `a`; expected at least 1"
     assert score(actual, tool="Write").value == 0
 
 

@@ -396,7 +396,9 @@ def test_a_tool_that_reports_an_error_failed(adk: Any) -> None:
     assert isinstance(made[0], ToolCall)
 
 
-@pytest.mark.parametrize("given", [{}, {"agent_name": ""}, {"agent_name": None}, {"agent": "b"}])
+@pytest.mark.parametrize(
+    "given", [{}, {"agent_name": ""}, {"agent_name": " "}, {"agent_name": None}, {"agent": "b"}]
+)
 def test_a_transfer_that_names_no_agent_is_a_failed_call(adk: Any, given: dict[str, Any]) -> None:
     asked = adk.call("transfer_to_agent", "c1", **given)
     trace = adk.read([adk.event("desk", asked), adk.event("desk", "I stay.")])

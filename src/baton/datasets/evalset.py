@@ -23,6 +23,7 @@ from baton.formats.adk import (
     attachments,
     author_pair,
     stated_agents,
+    target_of,
 )
 from baton.formats.document import Document, refuse_misspelt
 from baton.formats.explain_mistakes import Path
@@ -164,7 +165,8 @@ def _tool_calls(data: IntermediateData | None) -> list[ExpectedToolCall] | None:
     if data is None or (data.tool_uses is None and data.invocation_events is None):
         return None
     calls: list[ExpectedToolCall] = []
-    for call in data.tool_uses or ():
+    # Events tell more than a list of the same calls beside them.
+    for call in () if data.invocation_events else data.tool_uses or ():
         calls.append(ExpectedToolCall(name=call.name or "", arguments=call.arguments()))
     for event in data.invocation_events or ():
         for part in (event.content.parts if event.content else None) or ():
@@ -267,19 +269,9 @@ def pair(agent: str, texts: Sequence[str] | None = ()) -> list[Any]:
 
 def transfers(calls: Sequence[ExpectedToolCall]) -> list[str] | None:
     """Return the agents named by calls of the transfer tool; ``None`` if a call names none."""
-    targets = [_target(call) for call in calls if call.name == TRANSFER_TOOL]
-    named = [target for target in targets if target]
+    targets = [target_of(call.arguments) for call in calls if call.name == TRANSFER_TOOL]
+    named = [target for target in targets if target is not None]
     return named if len(named) == len(targets) else None
-
-
-def nameable(calls: Sequence[ExpectedToolCall]) -> list[ExpectedToolCall]:
-    """Leave out transfers without a target, which no reader accepts."""
-    return [call for call in calls if call.name != TRANSFER_TOOL or _target(call)]
-
-
-def _target(call: ExpectedToolCall) -> str | None:
-    name = (call.arguments or {}).get("agent_name")
-    return name if isinstance(name, str) else None
 
 
 def case_extras(case: Case) -> dict[str, Any]:
@@ -393,8 +385,6 @@ def _data(
 ) -> dict[str, Any]:
     """Write calls and the texts between them; ``written`` takes a call and its number."""
     calls = turn.tool_calls
-    if calls is not None and not responses:
-        calls = nameable(calls)
     return stated(
         {
             "tool_uses": None
@@ -454,8 +444,7 @@ _REASONS = {
     "turns.structured": "an answer is text, and has no fields",
     "+turns.agents": "calls of `transfer_to_agent` also state the agents",
     "turns.dispatches": "dispatches are not stated, apart from calls of `transfer_to_agent`",
-    "turns.tool_calls": "calls of agents that run as tools, and of `transfer_to_agent` "
-    "without the agent's name, are not stated",
+    "turns.tool_calls": "calls of agents that run as tools are not stated",
     "turns.interactions": "what agents say is stated along the chain of agents, and in words",
     "session": "a session without a name has none",
     "labels": "a case has no labels",

@@ -90,12 +90,13 @@ class ToolCalled(TraceEvaluator, frozen=True, kw_only=True):
         proof = [Evidence(ids=[call.id]) for _, call in calls] if over else []
         count = len(calls)
         by = f" by `{self.agent}`" if self.agent else ""
-        times = "once" if count == 1 else f"{count} times" if count else "never"
+        times = "called once" if count == 1 else f"called {count} times"
+        was = f"was {times}" if count else "was never called"
         wanted = f"at least {self.least}" if self.least else ""
         if self.max_calls is not None:
             wanted += f"{', ' if wanted else ''}at most {self.max_calls}"
         return self.scored(
-            float(met), f"`{self.tool}` was called {times}{by}; expected {wanted}", details, proof
+            float(met), f"`{self.tool}` {was}{by}; expected {wanted}", details, proof
         )
 
     def _is_ours(self, trace: Trace, run: AgentRun, context: EvalContext) -> bool:

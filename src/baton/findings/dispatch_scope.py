@@ -92,7 +92,7 @@ def _named(pattern: str, name: str) -> bool | None:
     # Some recordings omit the server: `search` for `mcp__docs__search`, or for another server's.
     # Claude's own export may even omit the tool. It names Claude's built-in tools in capitals
     # (`Read`, `WebFetch`), and tools of servers hardly ever have such names.
-    if actual == tool or actual == "mcp_tool":
+    if actual in (tool, "mcp_tool"):
         return None
     return None if not name[:1].isupper() and _matches(tool or "*", actual) else False
 

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -230,7 +230,7 @@ def stated_agents(data: IntermediateData | None) -> list[str] | None:
     """
     if data is None:
         return None
-    if data.invocation_events is not None:
+    if data.invocation_events:
         chain: list[str] = []
         for name in (e.author for e in data.invocation_events if e.author != "user"):
             if not chain or chain[-1] != name:
@@ -261,12 +261,17 @@ def _from_responses(records: list[Any]) -> list[str]:
 
 
 def _from_tools(calls: list[FunctionCall]) -> list[str] | None:
-    targets = [
-        _name((call.arguments() or {}).get("agent_name"), f"agent_name of {TRANSFER_TOOL}")
-        for call in calls
-        if call.name == TRANSFER_TOOL
-    ]
-    return targets or None
+    targets = [target_of(call.arguments()) for call in calls if call.name == TRANSFER_TOOL]
+    return [target for target in targets if target is not None] or None
+
+
+def target_of(arguments: Mapping[str, Any] | None) -> str | None:
+    """Return the agent that a call of ``transfer_to_agent`` names.
+
+    ``None`` if it names none, which happens to models: ADK answers such a call with an error.
+    """
+    name = (arguments or {}).get("agent_name")
+    return name if isinstance(name, str) and name.strip() else None
 
 
 def author_pair(record: Any) -> tuple[str, list[str]] | None:

@@ -11,16 +11,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from msgspec import structs
-
 from baton.formats.adk import (
     TRANSFER_TOOL,
     EvalCase,
-    FunctionCall,
     IntermediateData,
     Invocation,
     author_pair,
     stated_agents,
+    target_of,
 )
 from baton.formats.key_case import ExtraKey
 from baton.model import (
@@ -180,7 +178,7 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
     data = wire.intermediate_data or IntermediateData()
     turn.input, turn.output = _content(wire.user_content), _content(wire.final_response)
     turn.status = "completed" if turn.output else "incomplete"
-    names = chain or stated_agents(_without_nameless_transfers(data)) or []
+    names = chain or stated_agents(data) or []
     if not names or not (chain or _opener_named(data)):
         # Another, unnamed agent opened the turn.
         builder.run(turn, MAIN, unknown=["agent"])
@@ -204,20 +202,6 @@ def _fill(turn: Turn, builder: TraceBuilder, wire: Invocation, chain: list[str] 
             ]
     _calls(turn, builder, data)
     _link(turn, builder, data)
-
-
-def _names_agent(call: FunctionCall) -> bool:
-    """Return whether a call is a transfer with an agent's name, which a model can leave out."""
-    name = (call.arguments() or {}).get("agent_name")
-    return isinstance(name, str) and bool(name)
-
-
-def _without_nameless_transfers(data: IntermediateData) -> IntermediateData:
-    calls = data.tool_uses
-    if calls is None:
-        return data
-    kept = [call for call in calls if call.name != TRANSFER_TOOL or _names_agent(call)]
-    return structs.replace(data, tool_uses=kept)
 
 
 def _opener_named(data: IntermediateData) -> bool:
@@ -254,12 +238,12 @@ def _calls(turn: Turn, builder: TraceBuilder, data: IntermediateData) -> None:
             call.result = result_content(answers[wire.id].response)
         else:
             call.unknown = ["result", "status"]
-        if wire.name == TRANSFER_TOOL and not _names_agent(wire):
+        target = target_of(wire.arguments())
+        if wire.name == TRANSFER_TOOL and target is None:
             call.status, call.error = "failed", f"`{TRANSFER_TOOL}` names no agent"
             call.unknown = [name for name in call.unknown if name != "status"]
         elif wire.name == TRANSFER_TOOL:
             # The next run of the agent that the call names is in control, if there is one.
-            target = (wire.arguments() or {}).get("agent_name")
             later = turn.runs[turn.runs.index(run) + 1 :]
             receiver = next((r for r in later if r.agent == target and not r.started_by), None)
             if receiver is not None:

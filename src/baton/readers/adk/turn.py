@@ -15,6 +15,7 @@ from baton.formats.adk import (
     FunctionCall,
     FunctionResponse,
     Part,
+    target_of,
 )
 from baton.model import AgentRun, Content, Dispatch, Said, ToolCall, Turn
 from baton.model.trace import TurnStatus
@@ -481,8 +482,8 @@ class _TurnReader:
             )
             run.steps.append(call)
             opened = self._session.calls[wire.id or call.id] = OpenCall(call, run)
-            target = (wire.args or {}).get("agent_name")
-            if wire.name == TRANSFER_TOOL and isinstance(target, str) and target:
+            target = target_of(wire.args)
+            if wire.name == TRANSFER_TOOL and target is not None:
                 # Of two calls to one agent in one answer of the model, ADK carries out one.
                 again = target in asked
                 opened.dispatch = self._transfer(run, target, event.timestamp, call, again=again)
