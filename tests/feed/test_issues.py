@@ -26,7 +26,7 @@ from baton.feed.issues import (
     with_marks,
 )
 from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
-from baton.model import Evidence, Score, Trace
+from baton.model import Evidence, JudgeUse, Score, Trace
 from baton.testing import build
 from baton.testing.build import call, delegate, run, trace, turn
 
@@ -86,6 +86,51 @@ def test_a_refusal_that_follows_from_an_unknown_agent_is_no_issue_of_its_own() -
     collector = Collector()
     collector.add(Failure(**common, fault=fault) for fault in ("refused", "unknown_target"))  # type: ignore[arg-type]
     assert [issue.fault for issue in collector.issues()] == ["unknown_target"]
+
+
+def _routed(*, judged: str, more: bool = False) -> list[Issue]:
+    """A desk that hands on to `weather`, as three evaluators see it; ``more``: it ends elsewhere."""
+    case = build.case("Refund it.", id="c", agents=["desk", "billing"], dispatches=["billing"])
+    runs = [
+        run("desk", build.transfer("weather", "Refund it.")),
+        run("weather", build.transfer("news", "Refund it.") if more else "Sunny."),
+        *([run("news", "Nothing.")] if more else []),
+    ]
+    seen = trace(turn("Refund it.", *runs, output="Sunny."), id="c")
+    chain = {"type": "agent_chain", "config": {"sequence_match_type": "exact"}}
+    scores = baton.score(seen, [case], [chain, "dispatch_routing"]).results[0].scores
+    judgement = build.score(
+        "failed",
+        "DispatchCorrectness",
+        type="dispatch_correctness",
+        subject=[seen.turns[0].dispatches[0].id],
+        details={"label": judged},
+        judge=JudgeUse(model="m", rubric_version="1", samples=1),
+    )
+    scores.append(judgement)
+    collector = Collector()
+    collector.see(seen)
+    collector.add(failures_of(seen, scores))
+    return collector.issues()
+
+
+def test_a_wrong_route_is_one_issue_of_all_evaluators_that_see_it() -> None:
+    (issue,) = _routed(judged="wrong")
+    assert (issue.fault, issue.edge, issue.count) == ("wrong_target", "desk → weather", 1)
+    assert issue.evaluators == ["DispatchCorrectness", "agent_chain", "dispatch_routing"]
+    assert issue.rate.per_1000 is not None
+    assert len(issue.members) == 1
+
+
+def test_another_fault_of_the_same_dispatch_stays_an_issue_of_its_own() -> None:
+    assert {issue.fault for issue in _routed(judged="weak")} == {
+        "wrong_target",
+        "dispatch_correctness",
+    }
+    assert {issue.fault for issue in _routed(judged="wrong", more=True)} == {
+        "wrong_target",
+        "over_delegation",
+    }
 
 
 def _died(number: int, receiver: str, at: float | None) -> Failure:

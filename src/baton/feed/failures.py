@@ -33,6 +33,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         says: the sentence of the finding, or the reason of the score.
         evidence: ids of the steps that prove it.
         judged: whether a judge said so.
+        label: the judge's label (``wrong``), if it gives one.
+        fix: the advice of the evaluator: the same for two evaluators that fail for one cause.
         versions: of the receiver's definition and model, as far as recorded (``agent``, ``model``).
         at: when the dispatch, or else the conversation, started, in seconds since the epoch.
         case: the case that was played, if one was.
@@ -49,6 +51,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     says: str = ""
     evidence: list[str] = msgspec.field(default_factory=list)
     judged: bool = False
+    label: str | None = None
+    fix: str | None = None
     versions: dict[str, str] = msgspec.field(default_factory=dict)
     at: float | None = None
     case: str | None = None
@@ -102,6 +106,8 @@ def failures_of(
             says=score.reason,
             evidence=list(dict.fromkeys(id_ for each in score.evidence for id_ in each.ids)),
             judged=score.judge is not None,
+            label=_text(score.details.get("label")),
+            fix=_text(score.details.get("fix")),
             versions={name: value for name, value in own.items() if value is not None},
             at=place.at if place.at is not None else began,
             case=trace.case,
@@ -142,6 +148,30 @@ def causes(failures: Iterable[Failure]) -> Iterator[Failure]:
         of = _FOLLOWS.get(each.fault or "", ())
         if not any((each.dispatch, cause) in faults for cause in of):
             yield each
+
+
+def same_faults(failures: Sequence[Failure]) -> Iterator[tuple[Failure, Failure]]:
+    """Yield each failure of a trace with the one that proves the same fault, else with itself.
+
+    A dispatch to the wrong agent is one fault, however many evaluators see it: ``dispatch_routing``
+    proves it, ``agent_chain`` sees it in the agents of the turn, and gives the same advice, and a
+    judge of ``dispatch_correctness`` calls the same dispatch wrong. What the judge
+    finds besides (``weak``) is another fault.
+    """
+    routes = [each for each in failures if each.fault == "wrong_target"]
+    by_fix = {(each.conversation, each.fix): each for each in reversed(routes) if each.fix}
+    by_dispatch = {(each.conversation, each.dispatch): each for each in routes if each.dispatch}
+    for each in failures:
+        proof = None
+        if each.fault is None and each.type == "agent_chain":
+            proof = by_fix.get((each.conversation, each.fix))
+        elif each.fault is None and each.type == "dispatch_correctness" and each.label == "wrong":
+            proof = by_dispatch.get((each.conversation, each.dispatch))
+        yield each, proof or each
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 # What a fault is about, by the names that findings and evaluators give it. Values that differ from

@@ -19,7 +19,7 @@ import msgspec
 from baton.model import Trace, known
 from baton.stats.intervals import Estimate, share
 
-from .failures import NOBODY, Failure, causes
+from .failures import NOBODY, Failure, causes, same_faults
 from .signature import UNTOLD, Signature, folded, mask, signature_of
 from .taxonomy import Subtype, subtype_named, subtype_of
 from .text_groups import LEAST, Embed, group_texts, keep_names, middle_of
@@ -499,13 +499,13 @@ def each_once(
 ) -> Iterator[tuple[Signature, Failure, list[str]]]:
     """Yield the failures that count, each with its evaluators.
 
-    A dispatch counts once for each signature: if two evaluators prove the same fault of one
+    A dispatch counts once for each signature: if two evaluators see the same fault of one
     dispatch, that is one failure. Faults that only follow from another one are left out.
     """
     unique: dict[tuple[Signature, str, str | None], tuple[Failure, list[str]]] = {}
-    for failure in causes(failures):
+    for each, failure in same_faults(list(causes(failures))):
         where = (signature_of(failure, project), failure.conversation, failure.dispatch)
-        unique.setdefault(where, (failure, []))[1].append(failure.evaluator)
+        unique.setdefault(where, (failure, []))[1].append(each.evaluator)
     for (signature, _, _), (failure, evaluators) in unique.items():
         yield signature, failure, evaluators
 
