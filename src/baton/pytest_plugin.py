@@ -59,17 +59,23 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a marked test once for every case."""
-    marker = metafunc.definition.get_closest_marker("baton")
+    test = metafunc.definition
+    marker = test.get_closest_marker("baton")
     if marker is None:
         return
     if "_baton_place" not in metafunc.fixturenames:
-        pytest.fail(
-            "a test marked `baton` needs the argument `baton_result` or `baton_case`", pytrace=False
-        )
+        given = [name for name in ("baton_case", "baton_result") if name in metafunc.fixturenames]
+        if given:
+            message = f"gets `{given[0]}` from its dataset: parametrize another argument"
+        elif not any(each.name == "baton" for each in test.own_markers):
+            return  # the marker of its class or module is for other tests
+        else:
+            message = "needs the argument `baton_result` or `baton_case`"
+        pytest.fail(f"`{test.name}` is marked `baton`, and {message}", pytrace=False)
     from baton.model.visible import visible_line, without_commands
     from baton.testing.suite import marked_suite
 
-    suite = marked_suite(marker, metafunc.definition.path.parent, metafunc.definition.name)
+    suite = marked_suite(marker, test.path.parent, test.name)
     names = [without_commands(visible_line(case_id)) for case_id in suite.dataset.ids]
     places = [pytest.param((suite, place), id=name) for place, name in enumerate(names)]
     metafunc.parametrize("_baton_place", places, indirect=True)

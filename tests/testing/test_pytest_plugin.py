@@ -254,7 +254,31 @@ def test_a_marked_test_that_takes_nothing_is_refused(folder: Path) -> None:
     (folder / "test_desk.py").write_text(text)
     done = run_pytest(folder)
     assert done.returncode != 0
-    assert "needs the argument `baton_result`" in done.stdout
+    assert "`test_desk` is marked `baton`, and needs the argument `baton_result`" in done.stdout
+
+
+def test_a_test_that_parametrizes_the_case_itself_is_refused(folder: Path) -> None:
+    (folder / "test_desk.py").write_text(
+        "import pytest\n@pytest.mark.parametrize('baton_case', [1])\n"
+        '@pytest.mark.baton("cases.yaml", "desk.py:answer")\ndef test_desk(baton_case): pass\n'
+    )
+    done = run_pytest(folder)
+    assert "gets `baton_case` from its dataset: parametrize another argument" in done.stdout
+
+
+@pytest.mark.parametrize("of", ["class", "module"])
+def test_a_marker_of_a_class_or_module_leaves_other_tests_of_it_alone(
+    folder: Path, of: str
+) -> None:
+    mark = 'pytest.mark.baton("cases.yaml", "desk.py:answer", evaluators=["agent_chain"])'
+    head = f"@{mark}\n" if of == "class" else f"pytestmark = {mark}\n"
+    (folder / "test_desk.py").write_text(
+        f"import pytest\n{head}class TestDesk:\n"
+        "    def test_played(self, baton_result): assert baton_result.trace is not None\n"
+        "    def test_plain(self): pass\n"
+    )
+    done = run_pytest(folder)
+    assert "3 passed" in done.stdout.splitlines()[-1], done.stdout
 
 
 def test_the_plug_in_imports_nothing_of_baton_until_it_is_used(folder: Path) -> None:
