@@ -92,6 +92,22 @@ def test_the_status_may_be_on_the_response(shape: Any) -> None:
     assert busy_in(outer) == Busy(429, 7.0)
 
 
+def test_a_group_of_errors_is_of_a_busy_server_if_all_of_them_are() -> None:
+    """A program that asks several at once in a `TaskGroup` raises a group."""
+    slow, slower = _HttpError(429, **{"retry-after": "1"}), _HttpError(503, **{"retry-after": "4"})
+    deeper: Exception = ExceptionGroup("deeper", [slower])
+    errors = [slow, deeper]
+    assert busy_in(ExceptionGroup("asking", errors)) == Busy(503, 4.0)
+    assert busy_in(ExceptionGroup("asking", [slow, ValueError("a fault")])) is None
+    outer = RuntimeError("no answer")
+    outer.__cause__ = ExceptionGroup("asking", [slow])
+    assert busy_in(outer) == Busy(429, 1.0)
+    nested: Exception = slow
+    for _ in range(5_000):
+        nested = ExceptionGroup("more", [nested])
+    assert busy_in(nested) is None
+
+
 class Server(ThreadingHTTPServer):
     """Answers with 429 while more than ``most`` requests are in play."""
 

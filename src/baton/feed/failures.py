@@ -159,14 +159,14 @@ def same_faults(failures: Sequence[Failure]) -> Iterator[tuple[Failure, Failure]
     finds besides (``weak``) is another fault.
     """
     routes = [each for each in failures if each.fault == "wrong_target"]
-    by_fix = {(each.conversation, each.fix): each for each in reversed(routes) if each.fix}
-    by_dispatch = {(each.conversation, each.dispatch): each for each in routes if each.dispatch}
+    by_fix = {(each.conversation, each.fix): each for each in reversed(routes)}
+    by_dispatch = {(each.conversation, each.dispatch): each for each in routes}
     for each in failures:
         proof = None
-        if each.fault is None and each.type == "agent_chain":
+        if each.fault is None and each.type == "agent_chain" and each.fix:
             proof = by_fix.get((each.conversation, each.fix))
         elif each.fault is None and each.type == "dispatch_correctness" and each.label == "wrong":
-            proof = by_dispatch.get((each.conversation, each.dispatch))
+            proof = by_dispatch.get((each.conversation, each.dispatch)) if each.dispatch else None
         yield each, proof or each
 
 

@@ -96,10 +96,21 @@ def busy_in(error: BaseException) -> Busy | None:
     """Return what an error says of a busy server, of any client that a program uses.
 
     The error may be caused by the one of the client. The time to wait may be further down: that of
-    pydantic-ai has the status alone, and is caused by the one of OpenAI's client.
+    pydantic-ai has the status alone, and is caused by the one of OpenAI's client. Of a group of
+    errors, as a `TaskGroup` raises it, each has to be of a busy server: anything else in it would
+    fail again.
     """
+    return _busy_in(error, _MOST_CAUSES)
+
+
+def _busy_in(error: BaseException, depth: int) -> Busy | None:
     status: int | None = None
     for cause in _causes(error):
+        if isinstance(cause, BaseExceptionGroup) and depth:
+            inside = [_busy_in(each, depth - 1) for each in cause.exceptions]
+            refused = [each for each in inside if each is not None]
+            if len(refused) == len(inside):
+                return max(refused, key=lambda each: each.seconds or 0.0)
         if isinstance(cause, ServerBusyError):
             return cause.busy
         number, headers = _answer_in(cause)
@@ -139,7 +150,7 @@ def _answer_in(error: BaseException) -> tuple[int | None, Any]:
             return _busy(about.get("HTTPStatusCode")), about.get("HTTPHeaders")
         return None, None
     for holder in (error, response):
-        for name in ("status_code", "status", "code"):
+        for name in ("status_code", "status", "http_status", "code"):
             number = _busy(getattr(holder, name, None))
             if number is not None:
                 return number, getattr(error if response is None else response, "headers", None)
