@@ -222,6 +222,27 @@ def test_a_message_names_options_as_python_has_them(call: Any, said: str) -> Non
     assert "--" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            {"type": "CustomLLMJudge", "name": "Scope", "rubric": "Is it in scope?"},
+            "evaluators[0].rubric: is an option of `CustomLLMJudge`: put it under `config:`",
+        ),
+        (
+            {"type": "SubAgentEvaluator", "min_match_ratio": 1},
+            "evaluators[0].min_match_ratio: is an option of `SubAgentEvaluator`: put it under",
+        ),
+        ({"type": "agent_chain", "colour": 1}, "options of `agent_chain` go under `config:`"),
+        ({"type": "agent_chain", "optionel": True}, "did you mean `optional`"),
+    ],
+)
+def test_an_option_beside_the_type_of_an_evaluator_is_told_its_place(spec: Any, said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        library.score("refund.sse", evaluators=[spec])
+    assert said in str(raised.value)
+
+
 @pytest.mark.parametrize("function", [library.score, library.evaluate])
 def test_a_misspelt_option_is_one_error_with_a_similar_name(function: Any) -> None:
     wrong: Mapping[str, Any] = {"pas_rule": "all"}

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from baton.datasets.stand_in_files import with_file
-from baton.evaluators.registry import evaluator_entry, own_rubrics
+from baton.evaluators.registry import own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain_mistakes import Path as Place
-from baton.formats.key_case import snake
 from baton.gate.thresholds import Gate, read_gate
 from baton.judges.judge_settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, RunOptions, StandIns, nearest
@@ -28,7 +27,7 @@ from baton.plugins import Entry
 from baton.reports.registry import report_entry
 from baton.runner.backends.registry import backend_spec
 from baton.runner.costs import ModelPrice, read_prices
-from baton.runner.plan import EvaluatorSpec, Plan, Specs, make_plan
+from baton.runner.plan import EvaluatorSpec, Plan, Specs, make_plan, with_place_of_option
 
 from .config_file import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 from .dialects.accelerator import translate
@@ -428,31 +427,10 @@ def _hinted(problem: Problem, config: Mapping[str, Any]) -> Problem:
 def _misplaced(problem: Problem, config: Mapping[str, Any]) -> Problem:
     """Say where to put an option of an evaluator that was written beside its ``type:``."""
     match = _EVALUATOR_KEY.fullmatch(problem.path)
-    if match is None or not problem.message.startswith("unknown key"):
+    if match is None:
         return problem
     spec = config["evaluators"][int(match[1])]
-    name = spec.get("type")
-    options = _options_of(name) if isinstance(name, str) else set[str]()
-    if snake(match[2]) in options:
-        message = f"is an option of `{name}`: put it under `config:`"
-    elif options and "did you mean" not in problem.message:
-        known = ", ".join(sorted(options))
-        message = f"unknown key; options of `{name}` go under `config:`: {known}"
-    else:
-        return problem
-    return msgspec.structs.replace(problem, message=message)
-
-
-def _options_of(name: str) -> set[str]:
-    """Return the names of an evaluator's options, Baton's and those of an alias."""
-    try:
-        entry = evaluator_entry(name)
-    except InputError:
-        return set()
-    alias = entry.asked_as(name)
-    theirs = {*alias.renames, *alias.unused, *(option for option, _ in alias.values)}
-    ours = msgspec.structs.fields(entry.target.options_type)
-    return {field.encode_name for field in ours} | theirs
+    return with_place_of_option(problem, match[2], spec.get("type"))
 
 
 _REFERENCE = re.compile(r"\$(?:(\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-[^}]*)?\})")

@@ -12,11 +12,13 @@ import msgspec
 from baton.evaluators.defaults import DEFAULT_EVALUATORS, PROVEN_BY_RECORD
 from baton.evaluators.registry import (
     all_evaluators,
+    evaluator_entry,
     known_evaluator_names,
     requested_evaluator,
 )
 from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
 from baton.formats.explain_mistakes import checked
+from baton.formats.key_case import snake
 from baton.gate.thresholds import Gate
 from baton.model import (
     Case,
@@ -368,7 +370,7 @@ def _plan_one(
             _check_has_threshold(spec, name, folder, rubrics)
         spec = EvaluatorSpec(type=name, config=config)
     elif isinstance(spec, Mapping):
-        spec = checked(dict(spec), EvaluatorSpec)
+        spec = _spec_of(spec)
     if not isinstance(spec, EvaluatorSpec):
         configured = evaluator_of(spec)
         return PlannedEvaluator(
@@ -424,6 +426,43 @@ def _plan_one(
         optional=spec.optional,
         override_names=tuple(dict.fromkeys([*entry.names, name])),
     )
+
+
+def _spec_of(given: Mapping[str, Any]) -> EvaluatorSpec:
+    try:
+        return checked(dict(given), EvaluatorSpec)
+    except InputError as error:
+        type_ = given.get("type")
+        raise InputError(
+            with_place_of_option(each, each.path, type_) for each in error.problems
+        ) from None
+
+
+def with_place_of_option(problem: Problem, key: str, type_: object) -> Problem:
+    """Say where an option belongs that was written beside the ``type`` of an evaluator."""
+    options = _options_of(type_) if isinstance(type_, str) else set[str]()
+    if not problem.message.startswith("unknown key"):
+        return problem
+    if snake(key) in options:
+        message = f"is an option of `{type_}`: put it under `config:`"
+    elif options and "did you mean" not in problem.message:
+        known = ", ".join(sorted(options))
+        message = f"unknown key; options of `{type_}` go under `config:`: {known}"
+    else:
+        return problem
+    return msgspec.structs.replace(problem, message=message)
+
+
+def _options_of(name: str) -> set[str]:
+    """Return the names of an evaluator's options, Baton's and those of an alias."""
+    try:
+        entry = evaluator_entry(name)
+    except InputError:
+        return set()
+    alias = entry.asked_as(name)
+    theirs = {*alias.renames, *alias.unused, *(option for option, _ in alias.values)}
+    ours = msgspec.structs.fields(entry.target.options_type)
+    return {field.encode_name for field in ours} | theirs
 
 
 _NOT_FROM_DATA = (
