@@ -226,6 +226,32 @@ def test_the_program_is_loaded_once(tmp_path: Path, agent: str, program: str) ->
     assert (tmp_path / "loads.txt").read_text() == "loaded\n"
 
 
+def test_an_installed_package_called_agents_is_not_taken_for_the_sdk(tmp_path: Path) -> None:
+    """A project's own code is often installed from `src/agents`."""
+    package = tmp_path / "src" / "agents"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def reply(message): return 'Paid.'\n")
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "app.py").write_text(
+        "from agents import reply\n"
+        "def answer(message): return {'output': reply(message), 'agents': ['desk']}\n"
+    )
+    words = ["init", "--agent", "app:answer", "--message", "hi", "--ci", "none"]
+    paths = os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "baton", *words],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (provider,) = yaml.safe_load((here / "baton.yaml").read_text())["providers"]
+    assert provider == {"type": "python", "target": "app:answer"}
+
+
 @pytest.mark.parametrize("agent", ["app:desks", "nowhere:desk"])
 def test_an_agent_of_a_framework_that_is_not_there_is_one_message(
     tmp_path: Path, agent: str

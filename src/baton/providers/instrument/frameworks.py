@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Collection, Iterable
 from functools import cache
@@ -144,4 +145,8 @@ def _is_among(module: str, names: Collection[str]) -> bool:
 
 def is_sdk_of_openai() -> bool:
     """Return whether ``agents`` is OpenAI's package and not a folder of the program."""
-    return "agents" not in sys.modules or _PROOF["agents"] in sys.modules
+    if "agents" in sys.modules:
+        return _PROOF["agents"] in sys.modules
+    found = importlib.util.find_spec("agents")
+    places = found.submodule_search_locations if found is not None else None
+    return found is None or any((Path(place) / "tracing").exists() for place in places or ())
