@@ -291,3 +291,13 @@ def test_a_text_that_was_left_out_is_hidden_and_not_empty(left_out: Any) -> None
 @pytest.mark.parametrize("raw", [None, [], {}, "", 3, [None], [[]], [[[]]], [3], {"choices": []}])
 def test_nothing_is_said_by_what_holds_nothing(raw: Any) -> None:
     assert [message for message in read_messages(raw) if message.content or message.calls] == []
+
+
+@pytest.mark.parametrize("said", ['["Gdansk", "Hel"]', '{"parts": ["Gdansk", "Hel"]}', "[3, 5]"])
+def test_json_that_a_model_answered_is_not_read_as_parts_of_a_message(said: str) -> None:
+    for raw in (said, [{"role": "assistant", "content": said}]):
+        if said.startswith("{") and raw == said:
+            continue  # without a role, this is how Gemini writes a message
+        (message,) = read_messages(raw, "assistant")
+        assert message.content is not None
+        assert json.loads(message.content.plain()) == json.loads(said)

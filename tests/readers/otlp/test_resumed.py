@@ -241,6 +241,7 @@ def test_a_resumed_graph_alone_is_a_turn_whose_message_is_the_answer(
     [
         "google-adk/confirmation_content.json",
         "langgraph/interrupt_in_tool.json",
+        "langgraph/sub_agent_approval.json",
         "microsoft-agent-framework/approval_waits.json",
         "pydantic-ai/approval.json",
         "strands/interrupted.json",

@@ -354,7 +354,10 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
             messages.append(message)
         else:
             return messages
-    value = parsed(value)
+    written, value = value, parsed(value)
+    if isinstance(written, str) and isinstance(value, list) and value:
+        if not any(isinstance(item, dict | list) for item in value):
+            return [Message(role=role, content=content(value))]  # a list as an answer
     if isinstance(value, dict) and "role" not in value:
         value, role = _unwrapped(value, role)
     if isinstance(value, str):
@@ -441,9 +444,16 @@ def read_message(value: Any, role: str = "user") -> Message | None:
     if "role" not in value and (is_call(kind) or is_answer(kind) or is_thought(value, kind)):
         return _message("tool" if is_answer(kind) else "assistant", None, [value])
     said = _role(text(value.get("role")) or kind or role)
-    body = parsed(first(value, *_BODIES))
+    written = first(value, *_BODIES)
+    body = parsed(written)
     if isinstance(body, dict) and isinstance(body.get("parts"), list) and "type" not in body:
-        body = body["parts"]  # a response of Gemini, or an event of ADK: `{"content": {"parts": ..`
+        # A response of Gemini, or an event of ADK: `{"content": {"parts": [{"text": ...`. A model
+        # can also answer with JSON that has such a key: `{"parts": ["Gdansk", "Hel"]}`.
+        if all(isinstance(part, dict) for part in body["parts"]):
+            body = body["parts"]
+    elif isinstance(written, str) and isinstance(body, list) and body:
+        if not any(isinstance(block, dict) and is_block(block) for block in body):
+            body = written  # the answer is a list: `["Gdansk", "Hel"]`
     message = _message(said, text(value.get("name")), body)
     _beside(value, message)
     if said == "tool" and not message.answers:

@@ -470,7 +470,7 @@ def _finish(
     status, error = _end(nodes, frames, last, torn)
     if last.run.status == "failed":
         turn.output = None
-    waiting = [run.run for run in runs if run is last or _asked(run.run)]
+    waiting = [run.run for run in runs if run is last or _asked(run.run) or _waits_below(run)]
     waiting = waiting if status == "waiting" else []
     builder.end_turn(turn, status, error, waiting=waiting)
     turn.unknown += [name for name in ("input", "started") if getattr(turn, name) is None]
@@ -480,6 +480,13 @@ def _finish(
     if (together or "output" in last.run.unknown) and last.run.status != "failed":
         turn.output = None
         turn.unknown.append("output")
+
+
+def _waits_below(run: RunSpans) -> bool:
+    """Return whether an agent stopped at a call, below a call that waits for a person."""
+    last = run.run.steps[-1] if run.run.steps else None
+    stopped = type(last) is ToolCall and last.status in ("unanswered", "waiting")
+    return stopped and run.caller is not None and run.caller.says.waits
 
 
 def _opening(nodes: list[Node], top: list[RunSpans]) -> Content | None:

@@ -33,9 +33,9 @@ class RunSpans(msgspec.Struct, eq=False):
     """The spans of one agent run.
 
     ``nodes`` are the spans of the agent itself, and ``owned`` are the spans of what it did, in
-    start order. ``inner`` are model requests that its tools made. ``kept`` maps the ``id()`` of
-    each owned node to the node that is kept if two record the same call. ``agents`` and ``models``
-    are the readings of the agent's own spans and of its model requests. ``caller`` is the tool call
+    start order. ``inner`` are model requests that its tools or its framework made. ``kept`` maps
+    the ``id()`` of each owned node to the node that is kept if two record the same call. ``agents``
+    and ``models`` are the readings of its own spans and requests. ``caller`` is the tool call
     of another run that contains it; ``outer`` is the agent span that contains it without a call.
     Times are seconds since the epoch: 0 if no span has one, and infinite if a run has not ended.
     """
@@ -280,7 +280,7 @@ class _Finder:
         run = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
         if run is None:
             return False
-        if node.in_tool is not None and type(node.says) is ModelSpan:
+        if type(node.says) is ModelSpan and (node.in_tool is not None or node.says.internal):
             run.inner.append(node)
         else:
             run.add(node)
@@ -433,7 +433,15 @@ def _joined(found: list[RunSpans]) -> list[RunSpans]:
     kept: list[RunSpans] = []
     last: dict[int, tuple[RunSpans, float]] = {}
     asked = _Asked(found)
+    interrupted: dict[str, list[RunSpans]] = {}
     for run in found:
+        waited = next((one for one in interrupted.get(run.agent, ()) if _resumes(one, run)), None)
+        if _is_interrupted(run):
+            interrupted.setdefault(run.agent, []).append(waited or run)
+        if waited is not None:
+            interrupted[run.agent].remove(waited)
+            waited.join(run)
+            continue
         before, others_end = last.get(id(run.place), (None, 0.0))
         alone = before is not None and others_end <= before.started
         follows = before is not None and before.ended <= run.started
@@ -445,6 +453,33 @@ def _joined(found: list[RunSpans]) -> list[RunSpans]:
             before, others_end = run, max(others_end, before.ended if before else 0.0)
         last[id(run.place)] = before, others_end
     return kept
+
+
+def _is_interrupted(run: RunSpans) -> bool:
+    """Return whether a run stopped until a person has answered."""
+    last = run.owned[-1].says if run.owned else None
+    caller = run.caller.says if run.caller is not None else None
+    return last is not None and (last.waits or (caller is not None and caller.waits))
+
+
+def _resumes(waited: RunSpans, run: RunSpans) -> bool:
+    """Return whether a run begins with the call at which an earlier one was interrupted.
+
+    A program that continues makes the call of the interrupted agent again, in a new span, and maybe
+    in a new trace. An agent that asks its model again, from the start, is another run.
+    """
+    first = run.owned[0].says if run.owned else None
+    if type(first) is not ToolSpan or waited is run:
+        return False
+    for node in reversed(waited.owned):
+        says = node.says
+        if type(says) is ToolSpan and says.waits:
+            if says.name == first.name and says.arguments == first.arguments:
+                return True
+        elif type(says) is ModelSpan:
+            written = (call for message in says.spoken_messages() for call in message.calls)
+            return any(c.name == first.name and c.arguments == first.arguments for c in written)
+    return False
 
 
 class _Asked:

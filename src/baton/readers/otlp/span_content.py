@@ -139,8 +139,10 @@ class ModelSpan(_Conversing, kw_only=True, eq=False):
     ``agent``: the agent that it names as its own. ``calls``: the model stopped to call a tool.
     ``answers_by``: tools whose call is the answer. ``reaches``: the agents that each of its tools
     can hand work to. ``tells_calls``: the recorded answer includes the calls that it wrote.
+    ``internal``: the framework made it for itself, for example to summarise a long history.
     """
 
+    internal: bool = False
     agent: str | None = None
     instructions: Any = None
     offered: list[str] | None = None

@@ -60,6 +60,8 @@ _NO_AGENT = re.compile(
 _JOIN = re.compile(r"join:(.+):[^:]+")
 _LANGFUSE = "langfuse.observation."
 _INPUTS = ("input.value", "traceloop.entity.input", f"{_LANGFUSE}input")
+# What middleware asks a model for itself. Its answers are no words of the agent.
+_INTERNAL = frozenset({"summarization", "tool_selection", "tool_emulation"})
 _PROPERTIES = ("traceloop.association.properties.", f"{_LANGFUSE}metadata.")
 # LangGraph stops a graph by raising an exception: these two to wait for a person, `ParentCommand`
 # to go to a node of the enclosing graph. The span then has an exception event, or even the status
@@ -111,6 +113,7 @@ def refine(says: Reading, span: Span, carried: Carried | None = None) -> Reading
         says.resumes = says.resumes or _RESUME in events
     elif type(says) is ModelSpan:
         says.model = None if says.model == "unknown" else says.model
+        says.internal = carried.metadata.get("lc_source") in _INTERNAL
     return says
 
 
