@@ -464,7 +464,7 @@ class _Linker:
             if dispatch is None or (before and not to_all and not again):
                 return False
             sender = self._senders[dispatch.id]
-            if _is_another(dispatch, run):
+            if _is_another(dispatch, run) or (to_all and dispatch.runs):
                 beside = self._delegate_without_call(sender, run)
                 if not again:
                     self._fanned.setdefault(dispatch.id, [dispatch]).append(beside)

@@ -49,8 +49,10 @@ _COWORKER = frozenset(
     {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
      "transfertasktomember"}
 )  # fmt: skip
-# Agno's tool for sending the same task to all members of a team.
-_TO_ALL = frozenset({"delegatetasktomembers"})
+# Agno's tools for sending the same task to all members of a team, and several tasks to theirs.
+_TO_ALL = frozenset({"delegatetasktomembers", "executetasksparallel"})
+# Arguments that only name tasks which were written before, by Agno's `create_task`.
+_TASK_IDS = frozenset({"task_id", "task_ids"})
 # Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
 # counts only with a `subagent_type`.
 _SUB_AGENT = frozenset({"task", "agent"})
@@ -136,7 +138,7 @@ def receiver_in(result: Content) -> str | None:
 
 
 def asks_all(name: str) -> bool:
-    """Return whether a tool gives one task to every agent below its call."""
+    """Return whether a tool gives every agent below its call one task, or a task of its own."""
     return plain_name(name) in _TO_ALL
 
 
@@ -149,7 +151,7 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     if not isinstance(arguments, dict):
         return content(arguments), None, {}
     rest = {key: value for key, value in arguments.items() if key not in TARGET_ARGUMENTS}
-    if not rest:
+    if rest.keys() <= _TASK_IDS:
         return None, None, rest
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:

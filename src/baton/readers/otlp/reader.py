@@ -51,6 +51,7 @@ from .span_content import (
     ModelSpan,
     Node,
     PlainSpan,
+    ToolSpan,
     WorkflowSpan,
     instructions_text,
 )
@@ -163,6 +164,7 @@ class _Reader:
             run.settle(self.builder.run(turn, run.agent, run.first.span.span_id))
             actions[id(run)] = write_steps(run, run.owned, self.builder.new_id)
             _describe(run, opens=run is runs[0] and not _lost_agent(run, nodes))
+            _answer_with_tool(run)
             self._instruct(run)
             for agent in run.agents:
                 if agent.reaches:
@@ -360,6 +362,19 @@ def _describe(draft: RunSpans, opens: bool) -> None:
         run.unknown.append("steps.refused")
     if not draft.named and not opens:
         run.unknown.append("agent")
+
+
+def _answer_with_tool(draft: RunSpans) -> None:
+    """Take the result of the last call as the answer of an agent that asked no model after it."""
+    run = draft.run
+    says = draft.owned[-1].says if draft.owned else None
+    if run.output is not None or run.status != "completed" or not draft.nodes:
+        return
+    if type(says) is not ToolSpan or says.mode == "transfer" or says.waits:
+        return
+    if framework_of(draft.first.says.framework).ends_with_tool and "output" not in run.unknown:
+        run.output = None if says.failed else says.result
+        run.unknown += [] if run.output is not None else ["output"]
 
 
 def _last_request(draft: RunSpans) -> ModelSpan | None:

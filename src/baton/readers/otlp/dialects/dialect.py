@@ -34,6 +34,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
             the last span of the agent; ``None`` if there is none.
         is_function: Returns whether a span is a function as a node of a workflow. It can change
             what an agent is given, so the first agent's input does not tell the user's message.
+        ends_with_tool: An agent that ends with a call answers with its result; otherwise it would
+            ask its model again. OpenAI's SDK does so with ``tool_use_behavior``.
         retold: Returns the texts of other agents that a message to an agent repeats, one by one;
             ``None`` for any other message, such as a request of the user.
     """
@@ -45,6 +47,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     call_ids: str | None = None
     broke_off: Callable[[Node], str | None] | None = None
     is_function: Callable[[Span], bool] | None = None
+    ends_with_tool: bool = False
     retold: Callable[[str], list[str] | None] | None = None
 
 

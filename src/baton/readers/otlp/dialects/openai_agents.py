@@ -35,5 +35,5 @@ DIALECT = Dialect(
     refine=refine,
     scopes=("opentelemetry.instrumentation.openai_agents",),
     refusals=("Tool execution was not approved.",),
-    framework=Framework(broke_off=broke_off),
+    framework=Framework(broke_off=broke_off, ends_with_tool=True),
 )
