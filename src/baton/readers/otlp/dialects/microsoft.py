@@ -61,6 +61,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             messages.append((node, node.says))
         elif type(node.says) is PlainSpan and "executor.id" in node.span.attributes:
             _without_prompt(node)
+            _join_rounds(node)
             for link in node.span.links:
                 started.setdefault(link.span_id, []).append(node)
     for node, says in messages:
@@ -86,6 +87,18 @@ def _agents_in(executor: Node | None) -> list[tuple[float, AgentSpan]]:
     """Return the agents that an executor ran itself, with their start."""
     children = executor.children if executor is not None else ()
     return [(node.started, says) for node in children if type(says := node.says) is AgentSpan]
+
+
+def _join_rounds(executor: Node) -> None:
+    """Make one run of several calls of an agent by one executor.
+
+    Magentic's orchestrator asks its manager for facts, for a plan, and who speaks next.
+    """
+    agents = [says for _, says in _agents_in(executor)]
+    if len(agents) > 1 and agents[0].name is not None:
+        if all(says.name == agents[0].name for says in agents):
+            for says in agents:
+                says.run = says.run or executor.span.span_id
 
 
 def _without_prompt(executor: Node) -> None:
