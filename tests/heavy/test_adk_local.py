@@ -91,7 +91,7 @@ def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
     trace = asyncio.run(run()).trace
     assert trace is not None
     (turn,) = trace.turns
-    assert (turn.status, turn.error) == ("incomplete", "the case ended before the turn did")
+    assert (turn.status, turn.error) == ("incomplete", "the case was ended before the turn was")
     assert [dispatch.to_agent for dispatch in turn.dispatches] == ["courier_agent"]
 
 
@@ -180,7 +180,7 @@ def test_a_config_that_names_an_agent_as_a_function_plays_it_too(
     assert asyncio.run(run()) == [["front_desk", "cashier"]] * 2
 
 
-def test_what_is_not_an_agent_is_refused(desk: Path) -> None:
+def test_what_is_no_agent_is_refused(desk: Path) -> None:
     async def run() -> None:
         async with make_provider({"type": "adk_local", "path": "app:nothing"}, Surroundings(desk)):
             pass

@@ -144,9 +144,9 @@ def test_shuffled_labels_give_no_gain() -> None:
     ("text", "reason"),
     [
         ("You are the desk. Broken goods go to refunds.", "lacks the placeholder `{shop}`"),
-        (f"{DESK} " + "and so on " * 200, "it has 613 words; at most 163 are allowed"),
+        (f"{DESK} " + "and so on " * 200, "it has 613 words, and may have 163"),
         (f"{DESK} For order 40{{}} say yes.", "nothing fills the placeholder `{}`"),
-        (DESK, "it is the current text"),
+        (DESK, "it is the text as it is"),
         ("  ", "the new text is empty"),
     ],
 )
@@ -166,7 +166,7 @@ def test_held_out_text_in_a_candidate_is_refused() -> None:
     held = improve(candidates=1).split.held_out[0]
     model = Model(lambda _: leaked[held])
     (study,) = improve(model=model, components=["agent:desk"], candidates=1).studies
-    assert "held-out" in str(study.candidates[1].refused)
+    assert "held out" in str(study.candidates[1].refused)
 
 
 def test_a_model_that_is_down_stops_the_run_with_the_reason() -> None:
@@ -233,7 +233,7 @@ def test_agents_that_are_random_are_found_and_their_cases_repeated() -> None:
     result, made = improved(Moody)
     assert made.options.repeat == 3
     (told,) = (each for each in result.notes if "random" in each)
-    assert "of 8 cases had another outcome when played again" in told
+    assert "of 8 cases came out otherwise when played again" in told
     assert "each case is played 3 times" in told
 
     # With a limit of plays nothing is made three times as long: it is only told.

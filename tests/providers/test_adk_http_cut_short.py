@@ -24,7 +24,7 @@ from tests.providers.conftest import (
 import baton
 from baton.model import CaseResult
 
-ENDED = "the case ended before the turn did"
+ENDED = "the case was ended before the turn was"
 FIRST = event("Let me see.")
 
 

@@ -31,7 +31,7 @@ def test_a_recording_that_ends_before_a_tool_has_answered_breaks_off(adk: Any) -
 
 def test_a_recording_that_ends_while_control_is_on_its_way_breaks_off(adk: Any) -> None:
     (turn,) = adk.read(adk.hand_over("desk", "billing")).turns
-    assert turn.error == "the recording ends before `billing` starts to work"
+    assert turn.error == "the recording ends before `billing` gets to work"
 
 
 def test_a_turn_without_an_answer_and_with_nothing_open_is_not_broken(adk: Any) -> None:
@@ -55,3 +55,19 @@ def test_counts_that_contradict_each_other_leave_a_lower_bound(adk: Any, counts:
     ]
     usage = adk.read(events).usage
     assert (usage.input_tokens, usage.output_tokens, usage.complete) == (10, 2, False)
+
+
+def test_an_event_that_answers_several_calls_belongs_to_their_turn(adk: Any) -> None:
+    """Old versions of ADK give that event an id of its own in place of the invocation's."""
+    calls = [adk.call("look_up", id_="c1"), adk.call("price", id_="c2")]
+    answers = [adk.answer("look_up", id_="c1"), adk.answer("price", id_="c2")]
+    trace = adk.read(
+        [
+            adk.event("desk", *calls, invocationId="e-1"),
+            adk.event("desk", *answers, invocationId="Y7kJNS4Z"),
+            adk.event("desk", "It costs 4.", invocationId="e-1"),
+            adk.event("desk", "And more.", invocationId="e-2"),
+        ]
+    )
+    assert [turn.output.text for turn in trace.turns] == ["It costs 4.", "And more."]
+    assert [call.status for call in trace.turns[0].runs[0].steps[:2]] == ["ok", "ok"]

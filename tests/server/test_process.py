@@ -247,7 +247,7 @@ def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(
 def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:
     outcome = baton("serve", "--host", "0.0.0.0", "--port", "0", "--folder", tmp_path / "s")  # noqa: S104
     assert outcome.code == 2
-    assert "without API keys the server listens only on this machine" in outcome.err
+    assert "without API keys the server listens on this machine only" in outcome.err
 
 
 def test_a_server_on_all_addresses_says_one_that_can_be_reached(
@@ -314,7 +314,7 @@ def test_wrong_settings_and_an_unknown_host_are_reported(
         port = used.getsockname()[1]
         outcome = baton("serve", "--host", "127.0.0.1", "--port", str(port))
     assert outcome.code == 2
-    assert "server.yaml is not used" in outcome.err
+    assert "server.yaml is here and is not used" in outcome.err
     assert f"cannot listen on 127.0.0.1:{port}" in outcome.err
 
 

@@ -35,7 +35,7 @@ def test_a_healthy_server_says_so(address: str) -> None:
     page = ask(address + "/status").text
     assert "Everything that arrived could be read." in page
     assert page.count("on time") >= 5
-    assert "No key exists: the server answers only this machine." in page
+    assert "No key exists: the server answers this machine only." in page
     assert "30 days" in page
 
 
@@ -45,7 +45,7 @@ def test_what_could_not_be_read_comes_with_what_mends_it(store: Store, address: 
     add_problem(store, "of another project", other)
     page = ask(address + "/status").text
     assert "&lt;b&gt;contains no trace&lt;/b&gt;\\u202e" in page
-    assert "Baton 0.0.1 could not read it; read it again with" in page
+    assert "Baton 0.0.1 tried; read it again with" in page
     assert "baton serve reread --project default" in page
     assert "of another project" not in page
 

@@ -105,7 +105,7 @@ class Shared:
 
 
 SessionId = str | int | float | None
-ENDED = "the case ended before the turn did"
+ENDED = "the case was ended before the turn was"
 
 
 class Endpoint(NamedTuple):

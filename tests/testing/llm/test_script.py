@@ -53,7 +53,7 @@ def test_one_answer_is_for_all_requests() -> None:
 def test_a_list_is_gone_through_and_its_end_is_an_error() -> None:
     with over("request 2: the script has 1 answers"), llm_server(["Yes."]) as llm:
         assert ask(llm, "one") == "Yes."
-        assert "but this is request" in refused(llm, "two")
+        assert "this is one request more" in refused(llm, "two")
 
 
 def test_what_a_function_raises_is_reported_at_both_ends() -> None:
@@ -65,7 +65,7 @@ def test_what_a_function_raises_is_reported_at_both_ends() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"when": {1, 2}}, object()])
-def test_what_is_not_an_answer_is_an_error(answer: Any) -> None:
+def test_what_is_no_answer_is_an_error(answer: Any) -> None:
     with over("JSON|no answer"), llm_server(lambda _: answer) as llm:
         refused(llm, "hello")
 

@@ -41,6 +41,9 @@ from .wire import Wire, dropped_keys, session_attributes
 # The context of a run is known only if `history.py` can derive it from definitions.
 _NEVER_TOLD = ["run.context", "run.tools_offered", "run.inside", "turn.state"]
 
+_INVOCATION = "e-"
+"""How ADK begins the ids of invocations."""
+
 
 def read_conversation(
     wire: Wire,
@@ -147,10 +150,23 @@ def _by_invocation(events: list[Event]) -> list[tuple[str | None, list[Event]]]:
     groups: dict[str | None, list[Event]] = {}
     last: str | None = None
     for event in events:
-        if event.invocation_id is not None or event.author is not None:
+        names = event.invocation_id is not None or event.author is not None
+        if names and not _has_own_id(event, last):
             last = event.invocation_id
         groups.setdefault(last, []).append(event)
     return [group for group in groups.items() if _has_content(group[1])]
+
+
+def _has_own_id(event: Event, last: str | None) -> bool:
+    """Return whether an event has an id of its own in place of its invocation's.
+
+    Old versions of ADK (1.5, for example) do this for the event that answers several calls at
+    once: `Y7kJNS4Z` after `e-abbf42e4-...`.
+    """
+    own, parts = event.invocation_id, event.content.parts if event.content is not None else None
+    if own is None or own.startswith(_INVOCATION) or not (last or "").startswith(_INVOCATION):
+        return False
+    return bool(parts) and all(part.function_response is not None for part in parts or ())
 
 
 def _has_content(events: Iterable[AnyEvent]) -> bool:

@@ -19,7 +19,7 @@ from .attribute_values import name_key, parsed, plain_name, same_name
 from .dialects import DIALECTS
 from .handover_calls import asks_all, prompt_of, receiver_in
 from .runs import RunSpans
-from .span_content import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan
+from .span_content import AgentSpan, ModelSpan, Node, Overlaps, Timed, ToolSpan, WorkflowSpan
 from .steps import Action
 from .tree import in_milliseconds
 from .wire.trace_store import conversation_of
@@ -556,8 +556,13 @@ class _Linker:
             step.status = "ok"
         self._builder.start(dispatch, run.run)
         self._place(transfer.sender).pending.remove(transfer)
-        if self._owners.get(id(run.outer)) is transfer.sender:
-            _step_aside(transfer.sender, run)
+        sender = transfer.sender
+        if self._owners.get(id(run.outer)) is sender and _step_aside(sender, run):
+            # ADK nests a workflow that got control in its sender. All of its agents step aside.
+            workflow = _workflow_of(run, dispatch.to_agent)
+            for other in self._inside.get(id(sender), ()) if workflow is not None else ():
+                if _workflow_of(other, dispatch.to_agent) is workflow:
+                    other.caller, other.outer = sender.caller, sender.outer
             self._place(transfer.sender).ends_at(
                 self._numbers[id(transfer.sender)], transfer.sender
             )
@@ -776,9 +781,11 @@ def _adopters(
             and action.mode != "transfer"
             and _around(node, run)
         ]
-        for action, node in waiting:
-            if len(waiting) == 1 or _meant(action, run):
-                adopters[id(run)] = node
+        meant = [one for one in waiting if len(waiting) == 1 or _meant(one[0], run)]
+        if meant:
+            # A name can be in that of another tool: `art` in `ask_start`. The text decides.
+            alike = [one for one in meant if _asked_alike(one[0], run)]
+            adopters[id(run)] = (alike or meant)[-1][1]
     return adopters
 
 
@@ -852,15 +859,26 @@ def _starts_anew(run: RunSpans, transfer: _Transfer, before: list[RunSpans]) -> 
     )
 
 
-def _step_aside(sender: RunSpans, run: RunSpans) -> None:
+def _workflow_of(run: RunSpans, name: str) -> Node | None:
+    """Return the workflow of this name around a run."""
+    node = run.first.in_workflow
+    while node is not None and not (
+        type(node.says) is WorkflowSpan and same_name(node.says.name, name)
+    ):
+        node = node.in_workflow
+    return node
+
+
+def _step_aside(sender: RunSpans, run: RunSpans) -> bool:
     """Let a run follow the run that it is nested in, if control does not come back to that one."""
     if any(node.started >= run.ended for node in sender.owned):
-        return
+        return False
     run.caller, run.outer = sender.caller, sender.outer
     sender.ended = run.started
     sender.run.ended = not_before(sender.run.started, run.run.started)
     if sender.run.status == "failed" and sender.run.error == run.run.error:
         sender.run.status, sender.run.error = "completed", None
+    return True
 
 
 def _last_asked(first: _Transfer, aimed: list[_Transfer]) -> _Transfer:

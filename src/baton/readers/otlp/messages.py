@@ -466,6 +466,11 @@ def read_message(value: Any, role: str = "user") -> Message | None:
             )
         )
         message.content = None
+    empty = message.content is None and message.thought is None
+    if said == _ASSISTANT and empty and not message.calls and value.keys().isdisjoint(_BODIES):
+        # pydantic-ai before 0.4.3, and events of OpenTelemetry, without content:
+        # `{"role": "assistant"}`. An answer without a text has an empty `content`.
+        message.hidden = True
     if value and body is None and "role" not in value and kind is None and not message.calls:
         message.content = content(value)
     return message
@@ -513,7 +518,7 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     thoughts: list[str] = []
     data: list[Any] = []
     parts: list[Part] = []
-    for block in body:
+    for block in _unpacked(body):
         if isinstance(block, dict) and _is_usual(block):
             kind = block["type"]
             if kind in _CALLS:
@@ -560,6 +565,24 @@ def _message(role: str, name: str | None, body: Any) -> Message:
     message.content = whole or None
     message.thought = "\n".join(thoughts) or None
     return message
+
+
+def _unpacked(body: list[Any]) -> list[Any]:
+    """Unpack blocks of text that hold blocks themselves.
+
+    Strands 1.11 and 1.12: `{"type": "text", "content": [{"text": "Hi"}]}`.
+    """
+    if not any(map(_is_packed, body)):
+        return body
+    return [one for block in body for one in (block["content"] if _is_packed(block) else [block])]
+
+
+def _is_packed(block: Any) -> bool:
+    return (
+        isinstance(block, dict)
+        and block.get("type") == "text"
+        and isinstance(block.get("content"), list)
+    )
 
 
 def _is_usual(block: Mapping[str, Any]) -> bool:

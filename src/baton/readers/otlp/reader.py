@@ -351,11 +351,12 @@ def _describe(draft: RunSpans, opens: bool) -> None:
             run.unknown.append(name)
     # If a request does not record its answer, texts can be missing.
     speakers: list[ModelSpan] | list[AgentSpan] = models or agents
-    silent = not speakers or any(map(_is_silent, speakers))
-    if silent:
+    without_texts = "steps.said" in run.unknown
+    silent = without_texts or not speakers or any(map(_is_silent, speakers))
+    if silent and not without_texts:
         run.unknown.append("steps.said")
-        if run.output is None:
-            run.unknown.append("output")
+    if run.output is None and (silent or _answers_by_function(run, models)):
+        run.unknown.append("output")
     if agents and not models and not any(agent.tells_tools for agent in agents):
         run.unknown.append("steps.tool_call")
     elif not _tells_calls(draft, models, agents, silent):
@@ -392,6 +393,15 @@ def _broke_off(draft: RunSpans) -> str | None:
     node = (draft.nodes or draft.owned)[-1]
     broke_off = framework_of(node.says.framework).broke_off
     return broke_off(node) if broke_off is not None else None
+
+
+def _answers_by_function(run: AgentRun, models: list[ModelSpan]) -> bool:
+    """Return whether a function of pydantic-ai made the answer of a run from the model's call.
+
+    Without content, nothing holds that answer.
+    """
+    last = run.steps[-1] if run.steps else None
+    return type(last) is ToolCall and any(last.name in model.answers_by for model in models)
 
 
 def _is_silent(says: ModelSpan | AgentSpan) -> bool:

@@ -19,6 +19,7 @@ from .runs import RunSpans
 from .span_content import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
 
 _REFUSED = tuple(text for dialect in DIALECTS for text in dialect.refusals)
+_FAILED = tuple(text for dialect in DIALECTS for text in dialect.failures)
 _ASKED = tuple(text for dialect in DIALECTS for text in dialect.questions)
 # Calls can be nested, so without a limit the time would grow with the square of their number.
 _MOST_BELOW = 50
@@ -79,7 +80,10 @@ class Action(msgspec.Struct, eq=False):
         answer = self.answer
         if answer is not None and answer.failed and answer.at is None:
             return True
-        return self.tool is not None and self.tool.failed
+        if self.tool is not None and self.tool.failed:
+            return True
+        result = self.result
+        return result is not None and result.text is not None and result.text.endswith(_FAILED)
 
     @property
     def late(self) -> Answer | None:
@@ -504,22 +508,37 @@ class _Writer:
         With Pydantic AI, a model calls ``final_result`` with its answer, and no tool runs. The call
         is recognised by its name, or by arguments that equal the agent's output.
         """
-        if all(a.step is None or a.step.status != "unanswered" for a in self.actions.all):
-            return self.actions.all
         tools = frozenset(name for model in self._run.models for name in model.answers_by)
+        if not tools and all(
+            a.step is None or a.step.status != "unanswered" for a in self.actions.all
+        ):
+            return self.actions.all
         outputs = [agent.output.data for agent in self._run.agents if agent.output is not None]
+        hidden: set[int] = set()
         places = {id(step): place for place, step in enumerate(self.steps)}
         kept: list[Action] = []
         for action in self.actions.all:
             step = action.step
-            if step is None or step.status != "unanswered" or action.mode is not None:
+            if step is None or not self._is_answer(action, step, tools, outputs):
                 kept.append(action)
-            elif step.name in tools or (step.arguments and step.arguments in outputs):
+            elif step.arguments is None:
+                hidden.add(id(step))
+            else:
                 said = Said(id=step.id, content=Content(data=step.arguments), at=step.at)
                 self.steps[places[id(step)]] = said
-            else:
-                kept.append(action)
+        if hidden:
+            self.steps[:] = [step for step in self.steps if id(step) not in hidden]
+            self._run.run.unknown.append("steps.said")
         return kept
+
+    def _is_answer(
+        self, action: Action, step: ToolCall, tools: frozenset[str], outputs: list[Any]
+    ) -> bool:
+        if action.mode is not None or action.node is not None:
+            return False
+        if step.name in tools:  # answered only if the model is asked again, for a better answer
+            return True
+        return step.status == "unanswered" and bool(step.arguments and step.arguments in outputs)
 
     def _handed_over(self, handoff: HandoffSpan) -> Action | None:
         """Find the call that a hand-off span carries out: by target, else the only one left."""

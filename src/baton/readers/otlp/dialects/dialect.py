@@ -102,6 +102,7 @@ class Dialect:
         refusals: Beginnings of the texts that a model gets as the answer to a call that a person
             refused. They count in the spans of all dialects, as any of them can record a framework.
         questions: The same for a call that a person has yet to decide on.
+        failures: Endings of the texts that a model gets as the answer to a call that failed.
         framework: What is special about the framework of this name.
     """
 
@@ -124,4 +125,5 @@ class Dialect:
     results: Mapping[str, str] = field(default_factory=dict)
     refusals: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
     framework: Framework | None = None

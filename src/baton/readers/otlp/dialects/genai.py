@@ -63,6 +63,11 @@ _MODEL_INVOKE = "Model invoke"
 _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 
 
+# ADK 1.0 has two spans for a call: `tool_call [pay]`, which holds what the tool did, and
+# `tool_response [pay]`, whose content is also in the next request.
+_TOOL_CALL = re.compile(r"tool_call \[(.+)\]")
+
+
 def claims(span: Span) -> bool:
     """Return whether a span follows these conventions."""
     attributes = span.attributes
@@ -74,6 +79,7 @@ def claims(span: Span) -> bool:
         or "gen_ai.tool.name" in attributes
         or "gen_ai.span.kind" in attributes
         or _named_agent(span.name) is not None
+        or _TOOL_CALL.fullmatch(span.name) is not None
         or carried.STRANDS_CALL in attributes
         or "event_loop.cycle_id" in attributes
     )
@@ -198,14 +204,19 @@ def read_tool(span: Span) -> ToolSpan | PlainSpan:
         call=id_ if id_ != _NO_ID else None,
     )
     says.arguments, says.result = carried.tool(span)
+    if _TOOL_CALL.fullmatch(span.name) is not None:
+        says.arguments = None  # as the call has them; the result is only in the next request
     fail(says, span)
+    if says.error == pydantic_ai.NO_REASON and says.result is not None:
+        says.error = None
     if (attributes.get("gen_ai.tool.status") or attributes.get("tool.status")) == "error":
         says.failed = True
     hand_over(says, text(attributes.get("gen_ai.tool.type")), attributes)
     return says
 
 
-def _read_handoff(span: Span) -> HandoffSpan:
+def read_handoff(span: Span) -> HandoffSpan:
+    """Read the span of control that passes from one agent to another."""
     attributes = span.attributes
     says = HandoffSpan(
         agent=text(first(attributes, "gen_ai.handoff.from_agent", "gen_ai.agent.name")),
@@ -241,8 +252,8 @@ _READ: dict[str, Callable[[Span], Reading]] = {
     "execute_tool": read_tool,
     # These are not in the convention: `handoff` is Traceloop's for OpenAI Agents, with its own
     # attributes for both agents.
-    "handoff": _read_handoff,
-    "agent_handoff": _read_handoff,
+    "handoff": read_handoff,
+    "agent_handoff": read_handoff,
     # `invoke_workflow` belongs to the convention (ADK writes it), the others are Strands' own. They
     # start agents, but are not agents themselves.
     "invoke_workflow": _read_workflow,
@@ -270,6 +281,9 @@ def named_by(span_name: str) -> str | None:
 
 
 def _named_tool(name: str) -> str | None:
+    old = _TOOL_CALL.fullmatch(name)
+    if old is not None:
+        return old.group(1)
     prefix, _, rest = name.partition(" ")
     return rest if prefix == "execute_tool" and rest else None
 

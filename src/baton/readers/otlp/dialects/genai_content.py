@@ -294,6 +294,9 @@ def _details(event: Event, arguments: Any, result: Any) -> tuple[Any, Any]:
     carrier = _carrier(event)
     for message in read_messages(first(carrier, *_IN)) if arguments is None else ():
         arguments = message.calls[0].arguments if message.calls else arguments
+        match arguments:
+            case [{"content": dict() as packed}]:  # Strands 1.11 and 1.12
+                arguments = packed
     for message in read_messages(first(carrier, *_OUT)) if result is None else ():
         answer = message.answers[0].result if message.answers else None
         result = answer.plain() if answer is not None else result

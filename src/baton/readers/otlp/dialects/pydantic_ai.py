@@ -10,6 +10,12 @@ from baton.readers.tool_definitions import tool_names
 
 from .dialect import Dialect, Framework
 
+# How the answer to a call ends that failed, had wrong arguments, or was of an unknown tool. Until
+# version 0.4.2 nothing else shows the failure.
+_RETRY = "\n\nFix the errors and try again."
+NO_REASON = "ToolRetryError:"
+"""The error of a tool's span: its reason is in the answer to the call."""
+
 
 def answer_tools(parameters: Any) -> frozenset[str]:
     """Return the tools through which pydantic-ai lets a model return its structured answer."""
@@ -45,5 +51,6 @@ DIALECT = Dialect(
     name="pydantic-ai",
     scopes=("pydantic-ai",),
     refusals=("The tool call was denied.",),
+    failures=(_RETRY,),
     framework=Framework(has_data=True),  # in `final_result`
 )

@@ -54,6 +54,8 @@ def read(span: Span) -> Reading:
         says.spoken = span.attributes.get("traceloop.entity.output")
     elif kind == "tool":
         says = _tool(span)
+    elif kind == "handoff":  # of OpenAI Agents, before version 0.53 without an operation
+        says = genai.read_handoff(span)
     elif kind is None:
         says = genai.read_model(span)
     else:
