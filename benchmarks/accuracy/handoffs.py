@@ -37,6 +37,7 @@ FOLDERS: dict[str, Path] = {
     "sixteenth dispatches": OWN / "sixteenth",
     "seventeenth dispatches": OWN / "seventeenth",
     "eighteenth dispatches": OWN / "eighteenth",
+    "nineteenth dispatches": OWN / "nineteenth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
