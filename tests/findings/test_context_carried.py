@@ -900,6 +900,10 @@ def test_what_only_the_caller_needs_is_not_missed(user: str, prompt: str) -> Non
             "Print the 6 badges for tomorrow's visitors, landscape, with logo. Without Mr. Haas.",
             "Print the 6 badges for tomorrow's visitors, landscape, with logo.",
         ),
+        (
+            "Sell 40 shares of NWE from depot 0044-918-2. Current limit is 55 EUR per share.",
+            "Sell 40 shares of NWE from depot 0044-918-2.",
+        ),
     ],
 )
 def test_what_the_work_needs_is_missed(user: str, prompt: str) -> None:
@@ -927,6 +931,12 @@ STATED = [
     (
         "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each. 4 are coeliac.",
         "Lunch for 65 people on 21 March at 12:30, 9 vegan, up to 38 EUR each.",
+    ),
+    (
+        "What does the electricity cost with plan A or plan B? Usage is 3,900 kWh, postcode 8010. "
+        "Current price 31.4 ct. No bonus plans please.",
+        "Electricity quote. Usage: 3,900 kWh, postcode 8010. Plans: A, B. No bonus plans. Give "
+        "the price per kWh and the cost per year of each.",
     ),
 ]
 

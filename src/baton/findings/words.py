@@ -512,7 +512,14 @@ _REMAINS = regex(
     r"\b(?:stays?|remains?|still|keeps?|bleib\w+|reste\w*|sigue\w*"
     r"|(?:we|i|they|it)(?:['’](?:re|m|s)| are| am| is) (?:down to|up to|currently|at))\s"
     # "Stay below 4.80" requests an action.
-    rf"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){{0,2}}{VALUE}(?!\w)",
+    rf"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){{0,2}}{VALUE}(?!\w)"
+    # "Current rate 1.35 %." is where things stand. "Current budget 300 EUR" is a limit, and "keep
+    # the current 20 nodes" an order.
+    r"|(?:^|[.;(\n])\W*(?:(?:the|my|our|your|der|die|das|mein\w*|unser\w*|le|la|el)\s)?"
+    r"(?:current(?:ly)?|present(?:ly)?|at present|as of now|aktuell\w*|derzeit\w*|bisherig\w*"
+    r"|actuel\w*|actual\w*|attual\w*)\s"
+    r"(?:(?!(?:budget|limit|cap|ceiling|max\w*|min\w*|deadline|target)\b)[^\W\d]+\s){1,3}?"
+    rf"(?:(?:is|are|at|of|ist|liegt bei|est|es|:)\s?)?(?:[€$£]\s?)?{VALUE}",
     re.IGNORECASE,
 )
 
@@ -520,7 +527,8 @@ _REMAINS = regex(
 def remains(number: str, sentence: str) -> bool:
     """Return whether a number only describes how something is, or should stay.
 
-    "The US cluster stays on 2.15", "we are down to 40 packs": neither requests an action.
+    "The US cluster stays on 2.15", "we are down to 40 packs", "current rate 1.35 %": none of them
+    requests an action.
     """
     return _REMAINS.search(marked(number, sentence)) is not None
 
