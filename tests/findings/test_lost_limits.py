@@ -7,6 +7,7 @@ from tests.clock import cpu_limit
 
 from baton.findings.context_carried import context_carried
 from baton.findings.finding import Answer
+from baton.testing.build import delegate, run, trace, turn
 
 from .trips import said, trip
 
@@ -162,3 +163,56 @@ def test_long_texts_are_judged_in_time(part: str) -> None:
         for user, prompt, reply in ((text, text[:9_000], "Which order?"), (text, "Find it", text)):
             trace = trip(reply, said("Done."), user=user, prompt=prompt)
             context_carried(trace, trace.turns[0], trace.turns[0].dispatches[0])
+
+
+HAULIERS = "Get prices from Brandt, TransAlp and Ovi: Bremen to Verona, 24 t. No subcontractors!"
+QUOTE = "Ask {} for a price. Bremen to Verona, 24 t, full load. Own trucks, no subcontracting."
+
+
+def asked_of_all(request: str, *prompts: str) -> list[Answer]:
+    sent = [delegate(f"agent_{i}", each, result="done") for i, each in enumerate(prompts)]
+    caller = run("main", *sent, "Done.", input=request, output="Done.")
+    work = [run(f"agent_{i}", "done", input=each) for i, each in enumerate(prompts)]
+    made = trace(turn(caller, *work, input=request, output="Done."))
+    return [context_carried(made, made.turns[0], each) for each in made.turns[0].dispatches]
+
+
+def test_a_limit_that_all_other_prompts_for_the_same_work_have_was_lost() -> None:
+    prompts = [QUOTE.format(name) for name in ("Brandt", "TransAlp", "Ovi")]
+    prompts[1] = prompts[1].replace(" Own trucks, no subcontracting.", "")
+    first, second, third = asked_of_all(HAULIERS, *prompts)
+    assert isinstance(second, list)
+    assert "no subcontracting" in second[0].says
+    assert not isinstance(first, list)
+    assert not isinstance(third, list)
+
+
+@pytest.mark.parametrize(
+    ("request_", "changed"),
+    [
+        # In other words.
+        (HAULIERS, "Ask TransAlp for a price. Bremen to Verona, 24 t, full load. Not with others."),
+        # Other work.
+        (HAULIERS, "Compare how Brandt, TransAlp and Ovi are rated by shippers in Verona."),
+        # The caller's own idea.
+        (
+            "Get prices from Brandt, TransAlp and Ovi: Bremen to Verona, 24 t.",
+            "Ask TransAlp for a price. Bremen to Verona, 24 t, full load.",
+        ),
+        # A limit for the others only.
+        (
+            "Get prices from Brandt, TransAlp and Ovi: Bremen to Verona, 24 t. Brandt and Ovi may "
+            "use no subcontractors.",
+            "Ask TransAlp for a price. Bremen to Verona, 24 t, full load.",
+        ),
+    ],
+)
+def test_a_prompt_may_lack_what_others_have(request_: str, changed: str) -> None:
+    prompts = [QUOTE.format("Brandt"), changed, QUOTE.format("Ovi")]
+    assert not any(isinstance(each, list) for each in asked_of_all(request_, *prompts))
+
+
+def test_one_other_prompt_may_have_a_limit_of_its_own() -> None:
+    short = QUOTE.format("Ovi").replace(" Own trucks, no subcontracting.", "")
+    answers = asked_of_all(HAULIERS, QUOTE.format("Brandt"), short)
+    assert not any(isinstance(each, list) for each in answers)

@@ -35,6 +35,13 @@ DISK = "412G of 500G used, pg_wal 96G (!), base 301G. Grows 3.2G/day."
 TIMES = "07:42 certificate of the validator expires\n07:44 first gates reject all cards"
 PRICES = "fjord cruise = 22,100 NOK\nmeeting room = 14,000 NOK\nsauna = 4,500 NOK"
 
+PROBES = "probe  max_c  min_above_8\nB-1    7.4    0\nB-2    9.6    46\nB-3    7.9    0"
+BRANCHES = "branch,orders,refunds\nNorth,2418,46\nSouth,1977,51\nHarbour,905,12"
+FARES = "12 June: 83 EUR | 13 June: 61 EUR | 14 June: 47 EUR"
+FENCED = '```json\n[{"city": "Ghent", "stays": 46}, {"city": "Turin", "stays": 63}]\n```'
+LOAN = "Print 7 (1804): sale impossible, loan for 90 days.\nPrint 9 (1811): no loan, at restorer."
+SPENT = "Sales 325,000 / 349,800\nStudio 540,000 / 551,300"
+
 
 def judged(result: str, answer: str, user: str = "Please help") -> str:
     return verdict("result_contradicted", trip(result, said(answer), user=user)).status
@@ -54,6 +61,12 @@ def judged(result: str, answer: str, user: str = "Please help") -> str:
         (LIMITS, "- Uploads of up to 500 MB are allowed (before: 100 MB)."),
         (RENT, "The notice period is 30 days to the end of a quarter."),
         (HALL, "The ceiling is at 2.4 m, the hall is 24.5 m long."),
+        # Several rows in one sentence.
+        (PROBES, "B-2 reached 9.6 °C (64 minutes), while B-1 stayed at 7.4 and B-3 at 7.9."),
+        (BRANCHES, "North had 2,418 orders and 64 refunds, South 1,977 and 51."),
+        (FENCED, "Ghent has 64 stays, Turin 63."),
+        (LOAN, "Print 7 can be lent for 60 days."),
+        (FARES, "Fly on 13 June for 68 EUR; 14 June is just 47 EUR."),
     ],
 )
 def test_another_number_in_the_place_of_one_of_a_row_is_found(result: str, answer: str) -> None:
@@ -80,6 +93,16 @@ def test_another_number_in_the_place_of_one_of_a_row_is_found(result: str, answe
             "I've changed it: alert cpu > 80 % for 5 minutes; alert disk > 85 % for 10 minutes.",
         ),
         (DISK, "It's the WAL: 96 of the 412 GB in use."),
+        (PROBES, "B-2 was above 8 °C for 46 minutes, so for 14 more than allowed."),
+        (BRANCHES, "South refunded 51 of 1,977 orders (2.6 %), North 46 of 2,418 (1.9 %)."),
+        (LOAN, "Print 7 can be lent for about 80 days, with some time for the journey."),
+        (LOAN, "Print 7 can be lent for longer than the 60 days that we need."),
+        (FARES, "Fly on 13 June for 61 EUR, that's 22 EUR less than on the 12th."),
+        (SPENT, "Sales were 24.8k over, Studio 11.3k."),
+        (
+            "Booked: room Elm, Wed 10:00-11:00.",
+            "Room Elm is yours on Wednesday from ten to eleven.",
+        ),
     ],
 )
 def test_what_is_calculated_rough_or_compared_is_no_other_number(result: str, answer: str) -> None:

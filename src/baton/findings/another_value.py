@@ -162,6 +162,28 @@ def gives_roughly(clause: str) -> bool:
     return _ABOUT.search(clause) is not None
 
 
+# "81 of 89 GiB, so 92 percent", "i.e. 143 kWh per m²": worked out from what was said before.
+_CONCLUDES = regex(
+    r"\W*(?:so|thus|hence|therefore|i\.?\s?e\b|that['’]s|that (?:is|makes)|which (?:is|makes)|also"
+    r"|das sind|macht|donc|soit|o sea|es decir|quindi|cioè|ou seja)\b",
+    re.IGNORECASE,
+)
+# "Better than the ±0.2 mm you asked for": what another value is compared with.
+_COMPARED = regex(
+    r"\b(?:than|as|als|wie|que|che|do que)\s"
+    r"(?:(?:the|your|our|its|der|die|das|den|la|le|el|los)\s)?[^\w\s]?\s?\Z",
+    re.IGNORECASE,
+)
+
+
+def concludes(value: Value) -> bool:
+    """Return whether a clause draws a conclusion, or compares something with the value."""
+    before, itself, _ = value.clause.partition(value.fact.text)
+    return _CONCLUDES.match(value.clause) is not None or (
+        bool(itself) and _COMPARED.search(before) is not None
+    )
+
+
 def supposes(clause: str) -> bool:
     """Return whether a clause begins with a condition."""
     return _SUPPOSES.match(clause) is not None

@@ -20,7 +20,7 @@ from .copied_prompts import cut_from_copy
 from .facts import HARD, Fact, Reading, as_json, plain_text, read, without_list_numbers
 from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of, sender_of
 from .lazy_patterns import regex
-from .lost_limits import exclusion_lost, is_reversed, limit_lost
+from .lost_limits import exclusion_lost, is_reversed, limit_lost, limits_of_others
 from .missing_facts import misspelt_in, part_of
 from .only_gaps import (
     is_only_gap,
@@ -262,6 +262,8 @@ def _compare_whole(sent: Sent, found: _Found, secret: Set[str]) -> None:
         found.drop(substituted_in(sent))
     if found.is_clean:
         found.limits += cut_from_copy(sent)
+    if found.is_clean:
+        found.limits += limits_of_others(sent)
     if found.is_clean:
         found.drop(only_name_referred_to(sent))
     if found.is_clean and not found.doubtful:

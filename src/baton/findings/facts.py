@@ -445,11 +445,18 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
         yield str(value)
 
 
+# Models put JSON between such marks.
+_FENCED = regex(r"```(?:json5?|JSON)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
+
+
 def as_json(text: str, levels: int = JSON_DEPTH.value) -> dict[str, Any] | list[Any] | None:
     """Return the object or list that the whole text is, or ``None`` if it is neither.
 
-    Also ``None`` if it has more ``levels``, as JSON texts within JSON texts add up.
+    It may stand between marks of code. Also ``None`` if it has more ``levels``, as JSON texts
+    within JSON texts add up.
     """
+    fenced = _FENCED.fullmatch(text) if text[:3] == "```" else None
+    text = text if fenced is None else fenced[1]
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

@@ -214,3 +214,90 @@ def is_reversed(sentence: str, sent: Sent) -> bool:
     words = [fact for fact in sent.asked.facts if fact.kind not in HARD]
     shared = sum(sent.given.holds(fact) for fact in words)
     return shared >= REVERSED * len(words) and any(reversed_limits(sentence, sent.prompt))
+
+
+# --- A limit that the other prompts have
+
+# The fewest other prompts that have it. One may have a limit of its own.
+_FEWEST_OTHERS = 2
+# The share of its words that a prompt has in common with others for the same work. A fan-out
+# repeats all but a name: "Request a quote from Brandt. Bremen to Verona, 24 t, no subcontractors."
+_SAME_PROMPT = 0.7
+_SAME_PART = 0.6
+# A longer prompt is a document.
+_LONGEST_PROMPT = 4000
+_PROMPT_ENDS = regex(r"(?<=[.!?;])\s+|\n+|,\s+")
+# "No subcontracting" for "no subcontractors".
+_LONG_STEM = 6
+# A limit that begins like this needs no word of forbidding: "own vehicles only", "keep the URLs".
+_KEEPS = regex(r"\W*(?:keep|leave)\b|.*\bonly\W*\Z", re.IGNORECASE)
+
+
+def limits_of_others(sent: Sent) -> list[str]:
+    """Return limits of the request that all other prompts for the same work have word for word.
+
+    An agent that asks three hauliers for a quote tells two of them "no subcontractors", and the
+    third nothing of that kind.
+    """
+    if sent.is_json or sent.dispatch.context or len(sent.prompt) > _LONGEST_PROMPT:
+        return []
+    mine = _words(sent.prompt)
+    others = [
+        (prompt, words)
+        for prompt in sent.prompts_beside
+        if len(prompt) <= _LONGEST_PROMPT and (words := _words(prompt))
+        if len(mine & words) >= _SAME_PROMPT * max(len(mine), 1)
+    ]
+    if len(others) < _FEWEST_OTHERS:
+        return []
+    common = [part for part in _parts(others[0][0]) if all(part in each for each, _ in others)]
+    theirs = [_words(part) for each, _ in others for part in _parts(each)]
+    own = [part for part in _parts(sent.prompt) if not _is_alike(_words(part), theirs)]
+    # It may say the same in other words.
+    if any(_MAY_EXCLUDE.search(part) is not None for part in own):
+        return []
+    return [
+        part
+        for part in common
+        if part not in sent.prompt and _limits(part) and _is_of_request(part, sent, others)
+    ]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text.casefold()))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in _PROMPT_ENDS.split(text) if part and part.strip()]
+
+
+def _is_alike(words: frozenset[str], others: list[frozenset[str]]) -> bool:
+    """Return whether words are mostly those of another part: "work only in apps/api", in apps/web.
+
+    A limit in a part of its own may be the lost one in other words.
+    """
+    return any(len(words & other) >= _SAME_PART * max(len(words), len(other)) for other in others)
+
+
+def _limits(part: str) -> bool:
+    return only_limits(part) or excludes(part) or _KEEPS.match(part) is not None
+
+
+def _is_of_request(part: str, sent: Sent, others: list[tuple[str, frozenset[str]]]) -> bool:
+    """Return whether a limit comes from the request, and not for some of the receivers only.
+
+    "The web and the API team must not touch the database" is for them and not for the third one.
+    """
+    request, prompt = sent.request.text.casefold(), sent.prompt.casefold()
+    words = [fact.text.casefold()[:_LONG_STEM] for fact in read(part).facts]
+    words = [word for word in words if word in request and word not in prompt]
+    if not words or any(sent.given.holds(f) for f in read(part).facts if f.kind in HARD):
+        return False
+    for clause in all_clauses(sent.request.text):
+        if not any(word in clause.casefold() for word in words):
+            continue
+        names = [f for f in read(clause).facts if f.kind in HARD or f.text[:1].isupper()]
+        names = [f for f in names if not sent.given.holds(f) and f.text not in part]
+        if any(read(each).holds(name) for name in names for each, _ in others):
+            return False
+    return True

@@ -26,7 +26,7 @@ from .facts import Fact, read
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
 from .quantities import measure_key
-from .same_row import in_same_row
+from .same_row import after_name_of_row, in_same_row
 from .text_values import (
     Value,
     are_near,
@@ -68,6 +68,7 @@ def misstated(value: Value, stated: CallerText, against: Known) -> Value | None:
         or _labelled_slip(value, stated, against)
         or _in_equal_clause(value, stated, against)
         or in_same_row(value, stated, against)
+        or after_name_of_row(value, stated, against)
     )
 
 

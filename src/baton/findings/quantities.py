@@ -360,6 +360,29 @@ def days_in_full(text: str) -> str:
     return _DAYS.sub(r"\1 \4\2\3 \4", text)
 
 
+# What other tables and JSON have: "a, b", `a;b`, `a | b`, `{"a":1,"b":2}`, and all commas within
+# numbers: "Sales 325,000 / 349,800".
+_NO_FIELDS = regex(r", |[;|\t]|^\s*[\[{]|^(?:[^,]|(?<=\d),(?=\d{3}(?!\d)))*$")
+# The fewest commas of a line of fields. "Kiel,Ulm" may be anything.
+_FEWEST_COMMAS = 2
+
+
+def fields_apart(text: str) -> str:
+    """Write a space after the commas of a table in CSV, as `91.2,90.8` would be one number.
+
+    Its lines have as many commas as the next or the one before: ``core,91.2,90.8``.
+    """
+    if text.count(",") < 2 * _FEWEST_COMMAS or "\n" not in text:
+        return text
+    lines = text.split("\n")
+    commas = [line.count(",") if _NO_FIELDS.search(line) is None else 0 for line in lines]
+    beside = zip([0, *commas], commas, [*commas[1:], 0], strict=False)
+    return "\n".join(
+        line.replace(",", ", ") if own >= _FEWEST_COMMAS and own in (before, after) else line
+        for line, (before, own, after) in zip(lines, beside, strict=True)
+    )
+
+
 # Each step of a caller is compared with each dispatch. See `facts.py`.
 _KEPT = 20_000
 
@@ -440,7 +463,7 @@ def _again_in_digits(text: str) -> str:
 
 
 def _rewritten(text: str) -> str:
-    text = written_out(text)
+    text = written_out(fields_apart(text))
     if "p." in text or "a." in text or "P." in text or "A." in text:
         text = _DOTTED_HALF.sub(r"\1m", text)
     if "." in text:
@@ -470,9 +493,11 @@ def _rewritten(text: str) -> str:
 
 # `3/4`, but not `3/4/2026` or `13/4`, which are dates.
 _FRACTION = regex(r"(?<![\w./-])([1-9])/([2-9])(?![\w/-]|\.\d)")
-# "A quarter past two" and "ten to five", but not "10 to 5", which is a range of hours or numbers.
+# "A quarter past two" and "ten to five", but not "10 to 5" and "from ten to five", which are ranges
+# of hours or numbers.
 _PAST = regex(
-    r"\b(?:an? )?(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
+    r"\b(?!(?<=\bfrom )\w+ to\b)(?:an? )?"
+    r"(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
     rf"(?P<side>past|to) (?P<hour>{_SMALL}|\d{{1,2}})\b(?!\s?[%€$£:\d]|[.,]\d)"
     r"(?: in the (?P<half>morning|afternoon|evening))?",
     re.IGNORECASE,

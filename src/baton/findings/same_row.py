@@ -11,12 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import inf
 from typing import Any, NamedTuple
 
 from baton.model import Content
 from baton.model.views import charge_work
 
 from .another_value import (
+    concludes,
     gives_roughly,
     speaks_of_another,
     speaks_of_another_moment,
@@ -28,6 +30,7 @@ from .derived_values import follows, is_made_of, is_rest, is_sum
 from .facts import Fact, as_json, plain_text, read_part
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
+from .quantities import fields_apart
 from .text_values import (
     Value,
     are_near,
@@ -40,6 +43,8 @@ from .text_values import (
 
 # Where a row of plain text ends: a line, a sentence, a semicolon, "1) ... | 2) ...".
 _ROW_ENDS = regex(r"\n+|;\s|(?<=[.!?])\s+(?=[^\W\d_a-z]|[\d*\"'“(#])|\s\|\s(?=\d{1,2}[.)]\s)|\s·\s")
+_DIGIT = regex(r"\d")
+_ENDS_ON_ONE_LINE = regex(rf"{_ROW_ENDS.pattern}|\s\|\s")
 # More rows are a data set, and longer ones no rows. Comparing each with an answer takes too long.
 _MOST_ROWS = 80
 _LONGEST_ROW = 600
@@ -54,8 +59,14 @@ def rows_of(result: Content) -> tuple[str, ...]:
     An object is written with its names: `region: Benelux, actual: 2260450`.
     """
     data = result.data if result.text is None else as_json(result.text)
-    rows = _objects(data, "") if data is not None else _ROW_ENDS.split(plain_text(result))
+    rows = _objects(data, "") if data is not None else _lines(plain_text(result))
     return tuple(row.strip() for row in rows if row and row.strip())
+
+
+def _lines(text: str) -> list[str]:
+    # "25 March: 47 EUR | 26 March: 52 EUR" on one line is a list, and with more lines a table.
+    ends = _ROW_ENDS if "\n" in text.strip() else _ENDS_ON_ONE_LINE
+    return ends.split(fields_apart(text))
 
 
 def _objects(data: Any, name: str) -> Iterator[str]:
@@ -130,6 +141,78 @@ def in_same_words_of_row(value: Value, stated: CallerText, against: Known) -> Va
     return None if is_made_of(value, other, against) else other
 
 
+def after_name_of_row(value: Value, stated: CallerText, against: Known) -> Value | None:
+    """Return the value of the row that the nearest name before a value of an answer belongs to.
+
+    "orjson (181/61), ujson (201/160)" for "orjson 118 61" and "ujson 201 160": an answer can retell
+    several rows in one sentence. Its digits are in another order, or it is the only value of its
+    unit in that row: "the map may be lent for 60 days" for "map K-0417: loan for 90 days".
+    """
+    if stated.is_call or value.kind == "identifier" or len(value.sentence) > _LONGEST_ROW:
+        return None
+    row = _row_of_nearest_name(value, against.rows)
+    if row is None or read_part(row).holds(value.fact):
+        return None
+    clause = value.clause
+    if supposes(clause) or speaks_otherwise(clause, against.result) or concludes(value):
+        return None
+    mine = _in_order(value.sentence)
+    missing = [v.fact.keys for v in stated.missing]
+    candidates = [
+        v
+        for v in values_of(row)
+        if v.fact.keys in missing and not _is_in(v.fact, mine) and not is_rest(value, v)
+        if _is_comparable(value, v, _DOUBLE) and not is_made_of(value, v, against)
+    ]
+    is_moment = value.kind in ("date", "time")
+    swapped = {
+        v.fact.keys: v
+        for v in candidates
+        if not is_moment and is_slip(value, v) and sorted(value.digits) == sorted(v.digits)
+    }
+    if len(swapped) == 1:
+        return next(iter(swapped.values()))
+    if value.kind == "number" or gives_roughly(clause):
+        return None
+    if follows(value, stated.values, against) or is_sum(value, against):
+        return None
+    # "Deployed at 9:58" beside an onset at 8:04: a time or day of something else is rather that.
+    if is_moment and (
+        speaks_of_another(clause, against.result)
+        or tells_when_to_come(clause)
+        or speaks_of_another_moment(clause)
+    ):
+        return None
+    alike = {v.fact.keys for v in values_of(row) if v.kind == value.kind}
+    only = next((v for v in candidates if v.kind == value.kind), None)
+    if only is None or len(alike) > 1 or (is_moment and not is_slip(value, only)):
+        return None
+    # In "savings 510.00 + feed-in 669.92 = 999.92 EUR", any of them may be the amount.
+    return None if any(_is_nearer(v, only, value) for v in candidates) else only
+
+
+def _is_nearer(one: Value, other: Value, value: Value) -> bool:
+    """Return whether a plain number is nearer to a value than another value of its unit."""
+    apart = [
+        min((abs(a - b) for a in each.numbers for b in value.numbers), default=inf)
+        for each in (one, other)
+    ]
+    return one.kind == "number" and apart[0] < apart[1]
+
+
+def _row_of_nearest_name(value: Value, rows: tuple[str, ...]) -> str | None:
+    """Return the row of the nearest fact before a value that a single row has."""
+    if not 0 < len(rows) <= _MOST_ROWS:
+        return None
+    row_of = {fact.keys: number for fact, number in _in_one_row(value.sentence, rows)}
+    mine = _in_order(value.sentence)
+    at = next((i for i, fact in enumerate(mine) if fact.keys == value.fact.keys), None)
+    if at is None:
+        return None
+    before = next((row_of[f.keys] for f in reversed(mine[:at]) if f.keys in row_of), None)
+    return None if before is None else rows[before]
+
+
 # A value with "about" can be this share off: "about 900 EUR" for 890 EUR.
 _ROUGHLY = 0.15
 
@@ -202,7 +285,8 @@ def _row_about(value: Value, rows: tuple[str, ...]) -> str | None:
 def _in_one_row(text: str, rows: tuple[str, ...]) -> list[tuple[Fact, int]]:
     """Return the facts of a text that a single row has, with the number of that row."""
     charge_work(1 + len(rows) // 4)
-    keys = [_keys_of(row) for row in rows]
+    # A heading has names of columns, and no values.
+    keys = [_keys_of(row) if _DIGIT.search(row) else frozenset() for row in rows]
     found = []
     for fact in read_part(text).facts:
         having = [number for number, each in enumerate(keys) if fact.keys & each]

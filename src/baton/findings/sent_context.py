@@ -28,6 +28,8 @@ RETOLD = 0.5
 RETOLD_ALONE = 0.8
 # The number of words in a prompt with only one point: "Is a refund due for the order?"
 SHORT = 16
+# Each prompt is compared with each other one of its caller, so this is a guard.
+_MOST_BESIDE = 30
 # Number words that describe what happened, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
 
@@ -74,6 +76,19 @@ class Sent:
     def elsewhere(self) -> Reading:
         """What the caller took up in other dispatches and calls, which few prompts need."""
         return _elsewhere(self._trace, self._turn, self.dispatch)
+
+    @cached_property
+    def prompts_beside(self) -> list[str]:
+        """The prompts of the other dispatches of the caller's run, or none if they are many."""
+        sent_by = index_of(self._trace).sent_by.get((self._turn.id, self.dispatch.from_agent), ())
+        if len(sent_by) > _MOST_BESIDE:
+            return []
+        charge_work(len(sent_by))
+        return [
+            prompt_of(other)
+            for other in sent_by
+            if other.id != self.dispatch.id and other.from_run == self.dispatch.from_run
+        ]
 
     @cached_property
     def known_before(self) -> Reading:
