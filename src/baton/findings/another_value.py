@@ -164,8 +164,8 @@ def gives_roughly(clause: str) -> bool:
 
 # "81 of 89 GiB, so 92 percent", "i.e. 143 kWh per m²": worked out from what was said before.
 _CONCLUDES = regex(
-    r"\W*(?:so|thus|hence|therefore|i\.?\s?e\b|that['’]s|that (?:is|makes)|which (?:is|makes)|also"
-    r"|das sind|macht|donc|soit|o sea|es decir|quindi|cioè|ou seja)\b",
+    r"^\W{0,9}(?:so|thus|hence|therefore|i\.?\s?e\b|that['’]s|that (?:is|makes)|which (?:is|makes)"
+    r"|also|das sind|macht|donc|soit|o sea|es decir|quindi|cioè|ou seja)\b",
     re.IGNORECASE,
 )
 # "Better than the ±0.2 mm you asked for": what another value is compared with.

@@ -230,7 +230,7 @@ _PROMPT_ENDS = regex(r"(?<=[.!?;])\s+|\n+|,\s+")
 # "No subcontracting" for "no subcontractors".
 _LONG_STEM = 6
 # A limit that begins like this needs no word of forbidding: "own vehicles only", "keep the URLs".
-_KEEPS = regex(r"\W*(?:keep|leave)\b|.*\bonly\W*\Z", re.IGNORECASE)
+_KEEPS = regex(r"^\W{0,9}(?:keep|leave)\b|\bonly\W{0,9}\Z", re.IGNORECASE)
 
 
 def limits_of_others(sent: Sent) -> list[str]:
@@ -280,7 +280,7 @@ def _is_alike(words: frozenset[str], others: list[frozenset[str]]) -> bool:
 
 
 def _limits(part: str) -> bool:
-    return only_limits(part) or excludes(part) or _KEEPS.match(part) is not None
+    return only_limits(part) or excludes(part) or _KEEPS.search(part) is not None
 
 
 def _is_of_request(part: str, sent: Sent, others: list[tuple[str, frozenset[str]]]) -> bool:

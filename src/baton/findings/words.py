@@ -515,7 +515,7 @@ _REMAINS = regex(
     rf"(?:(?!(?:below|under|above|over|within|or|between)\b)\w+\s){{0,2}}{VALUE}(?!\w)"
     # "Current rate 1.35 %." is where things stand. "Current budget 300 EUR" is a limit, and "keep
     # the current 20 nodes" an order.
-    r"|(?:^|[.;(\n])\W*(?:(?:the|my|our|your|der|die|das|mein\w*|unser\w*|le|la|el)\s)?"
+    r"|(?:^|[.;(\n])\W{0,9}(?:(?:the|my|our|your|der|die|das|mein\w*|unser\w*|le|la|el)\s)?"
     r"(?:current(?:ly)?|present(?:ly)?|at present|as of now|aktuell\w*|derzeit\w*|bisherig\w*"
     r"|actuel\w*|actual\w*|attual\w*)\s"
     r"(?:(?!(?:budget|limit|cap|ceiling|max\w*|min\w*|deadline|target)\b)[^\W\d]+\s){1,3}?"
