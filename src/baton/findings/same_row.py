@@ -183,6 +183,11 @@ def after_name_of_row(value: Value, stated: CallerText, against: Known) -> Value
         or speaks_of_another_moment(clause)
     ):
         return None
+    # "UA 31 costs 442.52 EUR" for "UA 31: 481 USD, bag 417 EUR": which price is meant?
+    if value.kind.isupper() and any(
+        v.kind.isupper() and v.kind != value.kind for v in values_of(row)
+    ):
+        return None
     alike = {v.fact.keys for v in values_of(row) if v.kind == value.kind}
     only = next((v for v in candidates if v.kind == value.kind), None)
     if only is None or len(alike) > 1 or (is_moment and not is_slip(value, only)):
