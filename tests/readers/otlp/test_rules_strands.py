@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+from baton import load_traces
+
 from .spans import Piece, agent, edges, model, piece, read, using
+from .truth import CAPTURES
 
 
 def _node(name: str, answer: str, **given: str) -> Piece:
@@ -75,3 +78,12 @@ def test_an_answer_that_quotes_the_message_of_a_node_is_no_edge_of_the_node_it_q
 def test_nodes_that_were_given_the_task_alone_follow_none() -> None:
     turn = read(_graph(_node("a", "One."), _node("b", "Two."), _node("c", "3", a="One.", b="Two.")))
     assert edges(turn) == [("a", "c", "sequence"), ("b", "c", "sequence")]
+
+
+def test_each_visit_to_a_node_follows_the_visit_that_it_got_its_input_from() -> None:
+    """The nodes of this graph with a cycle have other names than their agents."""
+    (trace,) = load_traces(CAPTURES / "strands" / "graph_revisited.json")
+    (turn,) = trace.turns
+    runs = [run.id for run in turn.runs]
+    assert [d.from_run for d in turn.dispatches] == runs[:-1]
+    assert [d.runs for d in turn.dispatches] == [[id_] for id_ in runs[1:]]

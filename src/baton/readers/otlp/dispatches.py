@@ -221,6 +221,12 @@ class _Linker:
     def send(self, run: RunSpans) -> None:
         """Add the dispatches that a run's actions make."""
         claimed: set[int] = set()
+        agent_tools: dict[str, str] = {}
+        for action in self._actions[id(run)]:
+            step = action.step
+            below = self._below.get(id(action.node)) if action.node is not None else None
+            if below and step is not None and plain_name(below[0].agent) in plain_name(step.name):
+                agent_tools[step.name] = below[0].agent
         for action in self._actions[id(run)]:
             step = action.step
             if step is not None and step.dispatch is not None:
@@ -243,6 +249,11 @@ class _Linker:
                 action.target is not None or (action.tool is not None and action.tool.sure)
             ):
                 self._delegate(run, action, None)
+            elif step is not None and action.failed and step.name in agent_tools:
+                # Another call of this tool reached the agent. Strands refuses a second one at the
+                # same time: "Agent 'pilot' is already processing a request".
+                action.target = agent_tools[step.name]
+                self._delegate(run, action, None).basis = "structure"
             elif step is not None and (
                 step.name in self._builder.catalog or _is_agent(run, step.name)
             ):
@@ -595,6 +606,10 @@ class _Linker:
             named = [o for o in begun if same_name(o.agent, node) or same_name(o.run.node, node)]
             answered = [other for other in begun if last[id(other)] in answers]
             both = [other for other in named if last[id(other)] in answers]
+            if not both:
+                # A later visit to the node, whose run is known by the name of its agent alone.
+                agents = {other.agent for other in named}
+                both = [other for other in answered if other.agent in agents]
             sender = next(reversed(both or named or answered), None)
             if sender is None:
                 continue
