@@ -12,6 +12,8 @@ from tests.providers.conftest import AdkServer, event, reply
 from tests.seeds.printed import PRINTED, agent, call, did, rows, statuses, with_agent
 
 import baton as library
+from baton import evaluators
+from baton.testing import build
 
 GUIDE = PRINTED / "subagent"
 WORKFLOW = GUIDE / "workflow.evalset.yaml"
@@ -127,6 +129,23 @@ def test_a_case_overrides_the_options_by_class_name(baton: Baton, tmp_path: Path
         details = rows(outcome)["critical_workflow_001"]["subagent_evaluator"]["details"]
         assert details["sequence_match_type"] == "exact"
         assert details["allow_extra_agents"] is False
+
+
+@pytest.mark.parametrize("stated", ["SubAgentEvaluator", "subagent_evaluator", "agent_chain"])
+@pytest.mark.parametrize("made", ["AgentChain", "SubAgentEvaluator"])
+def test_a_case_overrides_an_evaluator_that_a_program_made_by_any_of_its_names(
+    stated: str, made: str
+) -> None:
+    ran = build.trace(build.turn("Book it.", *map(build.run, ["desk", "helper", "booking"])))
+    case = build.case(
+        "Book it.",
+        id="test",
+        agents=["desk", "booking"],
+        evaluators={stated: {"sequence_match_type": "exact", "allow_extra_agents": False}},
+    )
+    evaluator = getattr(evaluators, made)(sequence_match_type="contains")
+    (result,) = library.score(ran, [case], [evaluator]).results
+    assert result.status == "failed"
 
 
 def test_the_trajectory_evaluator_may_stand_beside_it(baton: Baton, tmp_path: Path) -> None:

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from .registry import all_evaluators, evaluator_entries, made_by_name
+from .registry import ClassName, all_evaluators, evaluator_entries
 
 if TYPE_CHECKING:  # only for editors and type checkers; `make schemas` writes this list
     from .adk_custom_metric import AdkCustomMetric as AdkCustomMetric
@@ -72,7 +71,7 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError:
             pass
         if any(name in entry.names for entry in all_evaluators()):
-            return partial(made_by_name, name)
+            return ClassName(name)
     raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
 
 

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from baton.model import InputError, nearest, suggestion
 from baton.plugins import RUBRIC_SUFFIXES, Alias, Entry, module_names
@@ -116,22 +116,31 @@ def requested_evaluator(
     return evaluator_entry(name, own), name
 
 
-def made_by_name(asked: str, /, *, name: str | None = None, **options: Any) -> Any:
-    """Create an evaluator by any of its names, with the options that it has under that name.
+class ClassName(NamedTuple):
+    """The class name that another tool has for an evaluator; called like that class."""
 
-    Raises:
-        InputError: no evaluator has this name, or an option is wrong.
-    """
-    from .judged import Judged, RubricEntry, of_keyword
+    asked: str
 
-    entry = evaluator_entry(asked)
-    if isinstance(entry.target, RubricEntry):
-        return Judged(asked, name=name, **options)
-    alias = entry.asked_as(asked)
-    try:
-        return entry.target.from_options(name or asked, alias.completed(options))
-    except InputError as error:
-        raise InputError(map(of_keyword, alias.in_its_words(error).problems)) from None
+    @property
+    def __name__(self) -> str:
+        return self.asked
+
+    def __call__(self, *, name: str | None = None, **options: Any) -> Any:
+        """Create the evaluator, with the options that it has under this name.
+
+        Raises:
+            InputError: an option is wrong.
+        """
+        from .judged import Judged, RubricEntry, of_keyword
+
+        entry = evaluator_entry(self.asked)
+        if isinstance(entry.target, RubricEntry):
+            return Judged(self.asked, name=name, **options)
+        alias = entry.asked_as(self.asked)
+        try:
+            return entry.target.from_options(name or self.asked, alias.completed(options))
+        except InputError as error:
+            raise InputError(map(of_keyword, alias.in_its_words(error).problems)) from None
 
 
 def evaluator_of_type(type_: str) -> Entry | None:

@@ -27,6 +27,7 @@ from baton.plugins import Origin, refused_by_name, refused_options
 from baton.plugins.user_code import load_function
 
 from .base_evaluator import BaseEvaluator, EvaluatorTraits
+from .registry import ClassName
 
 # An evaluator gets the trace, the case and the context; `def check(trace)` takes only the first.
 _GIVEN = 3
@@ -216,7 +217,7 @@ def evaluator_of(given: object) -> Evaluator:
         InputError: the object is a class, or something else that cannot score.
     """
     name = getattr(given, "__name__", type(given).__name__)
-    if inspect.isclass(given):
+    if inspect.isclass(given) or isinstance(given, ClassName):
         raise InputError(f"`{name}` is a class; give an object of it: `{name}(...)`")
     if callable(getattr(given, "evaluate", None)) and hasattr(given, "type"):
         return cast("Evaluator", given)

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from baton.evaluators.base_evaluator import EvaluatorTraits
 from baton.evaluators.defaults import DEFAULT_EVALUATORS, PROVEN_BY_RECORD
 from baton.evaluators.registry import (
     all_evaluators,
     evaluator_entry,
+    evaluator_of_type,
     known_evaluator_names,
     requested_evaluator,
 )
@@ -373,8 +375,14 @@ def _plan_one(
         spec = _spec_of(spec)
     if not isinstance(spec, EvaluatorSpec):
         configured = evaluator_of(spec)
+        # An object that a program made has all the names of its evaluator in a case, too.
+        is_ours = isinstance(configured, EvaluatorTraits)
+        known = evaluator_of_type(configured.type) if is_ours else None
+        called = [configured.type] if known is None else known.names
         return PlannedEvaluator(
-            evaluator=configured, override_names=(configured.type, configured.name)
+            evaluator=configured,
+            entry=known,
+            override_names=tuple(dict.fromkeys([*called, configured.name])),
         )
     if not spec.enabled:
         return None
