@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from tests.cli.labelled import RUBRIC, answer, write_config, write_labels, write_traces
+from tests.evaluators.judged.scripted import shipped
 
 from baton.reports.calibrate import calibration_line
 from baton.testing import LlmServer, Received, llm_server
+
+VERSION = shipped()[RUBRIC].version
 
 Run = Callable[..., Any]
 PEOPLE = ["correct"] * 30 + ["wrong"] * 12 + ["weak"] * 8
@@ -51,7 +54,7 @@ def test_a_judge_is_asked_about_what_has_a_label_and_compared_with_it(
     assert [one["label"] for one in judge["quality"]["classes"]] == ["correct", "weak", "wrong"]
     assert judge["quality"]["effects"]["error_length"] is not None
     assert report["evidence"] is True
-    assert calibration_line(RUBRIC, "2", judge["model"]) == (
+    assert calibration_line(RUBRIC, VERSION, judge["model"]) == (
         "agreement 0.96 [0.87, 0.99], kappa 0.93, n=50"
     )
 
@@ -63,7 +66,7 @@ def test_twelve_labels_are_no_evidence(baton: Run, tmp_path: Path, server: LlmSe
     outcome = baton("calibrate", RUBRIC, labels, traces, "-c", config)
     assert outcome.code == 3
     assert "not evidence: 12 labels, at least 40 are needed" in outcome.out
-    assert calibration_line(RUBRIC, "2", "scripted").startswith("not calibrated: 12 labels")
+    assert calibration_line(RUBRIC, VERSION, "scripted").startswith("not calibrated: 12 labels")
 
 
 def test_what_is_no_evidence_does_not_replace_what_is(
@@ -77,7 +80,7 @@ def test_what_is_no_evidence_does_not_replace_what_is(
     assert "the calibration of 50 labels stays, this one is not evidence: at least 8 of" in (
         baton(*arguments).err
     )
-    assert "n=50" in calibration_line(RUBRIC, "2", "scripted")
+    assert "n=50" in calibration_line(RUBRIC, VERSION, "scripted")
 
 
 def test_a_second_run_asks_nobody_and_says_the_same(

@@ -154,8 +154,8 @@ def test_without_a_proven_gain_nothing_is_written(
         (["--from", "F", "--max-cost", "1"], "--max-cost cannot be used with --from"),
         (["--from", "F", "--judge", "openai:a"], "--judge cannot be used with --from"),
         (["--from", "F", "--dry-run"], "--dry-run cannot be used with --from"),
-        (["cases.yaml", "--dry-run", "--apply"], "--apply: --dry-run plays nothing"),
-        (["cases.yaml", "--dry-run", "--html", "a.html"], "--html: --dry-run plays nothing"),
+        (["cases.yaml", "--dry-run", "--apply"], "--apply cannot be used with --dry-run"),
+        (["cases.yaml", "--dry-run", "--html", "a.html"], "--html cannot be used with --dry-run"),
         (["--from", "nowhere"], "nowhere: no improvement.json here"),
     ],
 )
