@@ -86,7 +86,7 @@ def test_show_with_a_trace_prints_each_request_as_it_would_be_sent(baton: Baton)
     one = baton(
         "rubrics", "show", "scope_fidelity", "--trace", session, "--subject", "dispatch2"
     ).out
-    assert one.startswith("# scope_fidelity 2: dispatch dispatch2\n")
+    assert one.startswith("# scope_fidelity 3: dispatch dispatch2\n")
     assert "dispatch1\n" not in one
     missed = baton(
         "rubrics", "show", "scope_fidelity", "--trace", session, "--subject", "dispatch7"
