@@ -76,7 +76,10 @@ def test_a_model_that_is_down_ends_with_3_and_is_resumed(
         (("--labels", "l.jsonl", "--aim", "cost"), "--aim cannot be used with --rubric"),
         (("--labels", "l.jsonl", "--repeat", "2"), "--repeat cannot be used with --rubric"),
         (("--labels", "l.jsonl", "--redact"), "--redact cannot be used with --rubric"),
-        (("--labels", "l.jsonl", "--dry-run", "--html", "a"), "--html cannot be used with --dry-run"),
+        (
+            ("--labels", "l.jsonl", "--dry-run", "--html", "a"),
+            "--html cannot be used with --dry-run",
+        ),
         (("--labels", "l.jsonl", "--apply"), "comes with Baton"),
         (("--labels", "l.jsonl", "--branch", "b"), "comes with Baton"),
     ],
