@@ -72,7 +72,10 @@ def test_a_function_is_an_evaluator() -> None:
     ("call", "says"),
     [
         (lambda: WRONGLY.score([], evaluators=[42]), "`42` is not an evaluator"),
-        (lambda: WRONGLY.score([], evaluators=[Crash]), "`Crash` is a class; give an object of it"),
+        (
+            lambda: WRONGLY.score([], evaluators=[Crash]),
+            "`Crash` is a class; give an instance of it",
+        ),
         (lambda: WRONGLY.score(None), "traces are Traces or paths, not NoneType"),
         (lambda: WRONGLY.score([], prices="x"), "expected a mapping of models to prices, got 'x'"),
         (lambda: WRONGLY.load_traces(3), "recordings are the paths of files and folders, not 3"),

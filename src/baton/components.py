@@ -66,7 +66,7 @@ def get(name: str, default: str) -> str:
         InputError: the name is not that of a text, such as ``agent:refund``.
     """
     if are_examples(name):
-        raise InputError(f"`{name}` is a choice of cases: get it with `baton.prompts.examples`")
+        raise InputError(f"`{name}` is a selection of cases: get it with `baton.prompts.examples`")
     return _requested(name, default, sys._getframe(1).f_code.co_filename)
 
 
@@ -118,7 +118,7 @@ def read_examples(text: str) -> list[Example]:
     try:
         return msgspec.json.decode(text, type=list[Example])
     except (msgspec.DecodeError, UnicodeError) as error:
-        message = f"this is not a choice of examples: {error}; `baton.prompts.chosen` makes one"
+        message = f"this is not a selection of examples: {error}; `baton.prompts.chosen` makes one"
         raise InputError(message) from None
 
 

@@ -100,7 +100,7 @@ def test_score_leaves_other_cases_and_their_recordings_alone(baton: Run, desk: P
 
 def test_recordings_without_cases_are_chosen_by_their_ids(baton: Run, desk: Path) -> None:
     none = baton("score", "runs.jsonl", "-k", "not 00")
-    assert (none.code, none.err) == (2, "baton: none of 5 traces is among those that are chosen\n")
+    assert (none.code, none.err) == (2, "baton: none of 5 traces is among the selected cases\n")
     assert ids(baton("score", "runs.jsonl", "--json", "-k", "c004")) == ["c004"]
 
 
@@ -167,7 +167,7 @@ def test_workers_score_the_cases_that_are_chosen(
     assert ids(baton(*line, "-k", "tag:odd")) == ["c001", "c003"]
     assert ids(baton("score", "runs.jsonl", "--json", "-k", "c004", *workers)) == ["c004"]
     none = baton("score", "runs.jsonl", "-k", "not 00", *workers)
-    assert (none.code, none.err) == (2, "baton: none of 5 traces is among those that are chosen\n")
+    assert (none.code, none.err) == (2, "baton: none of 5 traces is among the selected cases\n")
 
 
 @pytest.mark.parametrize("cases", [["-d", "cases.yaml"], []])

@@ -136,7 +136,7 @@ def test_the_first_use_of_a_gate_runs_and_tells_how_to_keep_a_baseline(
     outcome = baton(*score)
     assert outcome.code == 0
     assert "? gate: no regression from default: there is no baseline `default` yet" in outcome.out
-    assert "`baton baseline set` keeps this evaluation as one" in outcome.out
+    assert "`baton baseline set` saves this evaluation as one" in outcome.out
     evaluate(baton, tmp_path, "broken", wrong=[3])
     assert baton("score", "broken.jsonl", *score[2:]).code == 1
 
@@ -316,7 +316,7 @@ def test_a_trend_marks_traces_that_were_recorded_anew(baton: Run, tmp_path: Path
     assert len(marked) == 1
     assert "-n0" in marked[0]
     assert "≠" not in outcome.out
-    assert "≈ has traces with the names of the newest" in outcome.err
+    assert "≈ was made from recordings with the same names" in outcome.err
     points = json.loads(baton("trend", "--json").out)["points"]
     assert [point["recorded_anew"] for point in points] == [True, False, False]
     assert points[1]["recordings"] == points[2]["recordings"] != points[0]["recordings"]

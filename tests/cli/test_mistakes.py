@@ -139,11 +139,11 @@ MISTAKES = {
     ),
     "a text for a list of tools": (
         ["score", RUN, "--agents", "agents.yaml"],
-        "agents.yaml:2: agents.x.tools: `Read` is none of all; write `[Read]`",
+        "agents.yaml:2: agents.x.tools: `Read` is not one of all; write `[Read]`",
     ),
     "a word for a boolean": (
         ["eval", "yes.yaml", CASES],
-        "yes.yaml:1: providers[0].instrument: `yes` is none of true, false, auto",
+        "yes.yaml:1: providers[0].instrument: `yes` is not one of true, false, auto",
     ),
     "a program for definitions": (
         ["score", RUN, "--agents", "app.py"],

@@ -162,7 +162,7 @@ def test_a_program_that_failed_gets_no_advice(tmp_path: Path) -> None:
 def test_a_python_without_baton_is_reported(tmp_path: Path) -> None:
     done = record(tmp_path, sys.executable, "-S", "-c", "print('ran')")
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert "no Python was started that has Baton" in done.stderr
+    assert "no Python with Baton installed was started" in done.stderr
 
 
 @pytest.mark.parametrize(

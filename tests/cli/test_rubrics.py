@@ -217,7 +217,7 @@ def test_check_knows_rubrics(baton: Baton, own: Path) -> None:
     (own / "rude.yaml").write_text(RUBRIC.replace("unit: turn", "unit: turns"))
     outcome = baton("check", own / "rude.yaml")
     assert outcome.code == 2
-    assert "rude.yaml:3: unit: `turns` is none of" in outcome.err
+    assert "rude.yaml:3: unit: `turns` is not one of" in outcome.err
 
 
 def test_names_stay_whole_where_the_terminal_is_too_narrow_for_a_table() -> None:

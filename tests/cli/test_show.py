@@ -226,7 +226,7 @@ def test_a_dispatch_that_several_recordings_have_is_named_with_its_trace(
     runs = [recordings / "support_desk" / f"{name}.session.json" for name in ("refund", "ghost")]
     unclear = baton("draft", *runs, "--dispatch", "dispatch1")
     assert unclear.code == 2
-    assert "2 traces have a dispatch `dispatch1`: name one, as `refund/dispatch1`" in unclear.err
+    assert "2 traces have a dispatch `dispatch1`: name one of `refund/dispatch1`" in unclear.err
     clear = baton("draft", *runs, "--dispatch", "ghost/dispatch1", "--dispatch", "refund/dispatch1")
     assert re.findall(r"^- id: (.*)$", clear.out, re.M) == ["ghost-dispatch1", "refund-dispatch1"]
 

@@ -140,7 +140,7 @@ def test_old_names_are_understood_and_said_to_be_old(
 def test_a_file_for_otlp_is_understood_and_said_to_be_old(baton: Run, folder: Path) -> None:
     outcome = baton("export", "refund.sse", "--otlp", "spans.jsonl")
     assert outcome.code == 0
-    assert "note: --otlp FILE of `baton export` is -o FILE now; the next version" in outcome.err
+    assert "note: --otlp FILE of `baton export` is now -o FILE; the next version" in outcome.err
     assert (folder / "spans.jsonl").exists()
 
 

@@ -24,7 +24,7 @@ CASES = "cases:\n  - {id: a, input: hi, response: hello}\n"
         (["convert", "cases.yaml", "--to"], "`--to` needs a value: adk, judge-llm, strands or bat"),
         (["pull"], "name the store to fetch from: phoenix or langfuse"),
         (["calibrate"], "name a rubric (`baton rubrics list`)"),
-        (["export"], "say where to: give one of `-o FILE.jsonl`, `--otlp ADDRESS`"),
+        (["export"], "say where to write: give one of `-o FILE.jsonl`, `--otlp ADDRESS`"),
         (["baseline"], "say what to do: set or show"),
         (["serve", "rescore"], "`--rule` is missing"),
         (["eval", "--resume"], "`--resume` needs a value"),

@@ -279,7 +279,7 @@ def test_a_file_is_json_or_yaml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.json, \.yaml or \.yml"):
         convert(baton.load_dataset(path), "adk", tmp_path / "out.txt")
     done = convert(baton.load_dataset(path), "adk", tmp_path / "out.yaml")
-    assert done.notes == [f"{tmp_path / 'out.yaml'}: ADK itself reads JSON only"]
+    assert done.notes == [f"{tmp_path / 'out.yaml'}: ADK itself reads only JSON"]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_every_mistake_is_said_at_once_with_line_and_suggestion(tmp_path: Path) 
         "cases.yaml:3: cases[0].inputs: unknown key; did you mean `input`?",
         "cases.yaml:4: cases[1].id: expected text, got 3; write it in quotes",
         "cases.yaml:9: cases[2].turns[0].dispatches[0].too: unknown key; did you mean `to` or `tools`?",
-        "cases.yaml:9: cases[2].turns[0].dispatches[0].kind: `transfr` is none of delegate, "
+        "cases.yaml:9: cases[2].turns[0].dispatches[0].kind: `transfr` is not one of delegate, "
         "return, sequence, transfer; did you mean `transfer`?",
         "cases.yaml:9: cases[2].turns[0].dispatches[0]: `to` is missing",
         'cases.yaml:10: cases[2].turns[0].agents: expected a list or null, got "desk"; write `[desk]`',

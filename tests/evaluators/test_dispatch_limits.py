@@ -262,6 +262,6 @@ def test_the_context_of_an_agent_that_got_work_has_a_limit() -> None:
     assert verdict("dispatch_limits", made, max_context_tokens=600).status == "passed"
     over = verdict("dispatch_limits", made, max_context_tokens=599)
     assert over.status == "failed"
-    assert "600 tokens a request of `helper`" in over.reason
+    assert "600 tokens per request of `helper`" in over.reason
     made.turns[0].runs[1].usage = None
     assert verdict("dispatch_limits", made, max_context_tokens=599).status == "skipped"

@@ -58,7 +58,9 @@ def test_every_visit_counts_and_not_only_the_last_of_a_node() -> None:
     assert value(ABAB, *visits) == 1
     found = visited(ABAB, visit("a"), visit("a"), visit("a"))
     assert found.value == pytest.approx(2 / 3)
-    assert found.reason == ("turn 1: `a` ran 2 times, none left in order; 2 of 3 visits took place")
+    assert found.reason == (
+        "turn 1: `a` ran 2 times, but not (again) at this place in the order; 2 of 3 visits took place"
+    )
 
 
 def test_an_agent_that_speaks_twice_in_a_row_makes_two_visits_in_one_run() -> None:

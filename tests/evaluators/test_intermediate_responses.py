@@ -246,7 +246,7 @@ def test_a_stated_pattern_that_is_none_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"match": "exact"}, "match: `exact` is none of"),
+        ({"match": "exact"}, "match: `exact` is not one of"),
         ({"match_treshold": 1}, "did you mean"),
     ],
 )

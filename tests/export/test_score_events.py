@@ -175,7 +175,10 @@ def test_an_endpoint_that_takes_spans_alone_is_said_to_be_one(
     collector.first = [Answer(), Answer(404)]
     outcome = baton("export", folder(tmp_path), "--otlp", collector.url)
     assert outcome.code == 2
-    assert "/v1/logs answered 404; it takes no log records, which results are" in outcome.err
+    assert (
+        "/v1/logs answered 404; it does not accept log records, as which results are sent"
+        in outcome.err
+    )
     collector.sent.clear()
     assert baton("export", folder(tmp_path), "--otlp", collector.url, "--only", "spans").code == 0
     assert {sent.path for sent in collector.sent} == {"/v1/traces"}

@@ -180,7 +180,7 @@ def test_cases_are_files_that_score_as_they_were_recorded(baton: Baton, tmp_path
     assert outcome.code == 0
     files = sorted((tmp_path / "cases").glob("*.yaml"))
     assert f"{len(files)} cases" in outcome.out
-    assert "8 or more would tell its rate" in outcome.err
+    assert "8 or more are needed to measure its rate" in outcome.err
     scored = score(tmp_path / "cases").results
     assert len(scored) == len(files)
     for result in scored:

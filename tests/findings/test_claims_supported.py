@@ -160,7 +160,7 @@ def test_a_tool_that_may_do_anything_leaves_it_open(other: ToolCall) -> None:
 def test_other_languages_are_left_open() -> None:
     answer = "Ich habe die Bestellung für dich geprüft. I've refunded order 88, und das ist alles."
     score = verdict_on(desk(answer, LOOKED))
-    assert (score.status, score.reason) == ("skipped", "claims are read in English only")
+    assert (score.status, score.reason) == ("skipped", "only English claims are read")
 
 
 def test_calls_that_are_not_recorded_leave_it_open() -> None:

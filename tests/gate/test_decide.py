@@ -264,7 +264,7 @@ def test_without_a_baseline_yet_single_failures_decide(tmp_path: Path) -> None:
     asked = {"baseline": "mian", "allow_failures": True}
     decision = decide(read_gate({"regression": asked}, tmp_path), [row("a")], Provenance())
     assert [result.status for result in decision.results] == ["unclear"]
-    assert "`baton baseline set --name mian` keeps this" in decision.results[0].reason
+    assert "`baton baseline set --name mian` saves this" in decision.results[0].reason
     assert (decision.on_cases, decision.missed, decision.problems()) == (False, False, [])
 
 

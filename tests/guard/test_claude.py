@@ -433,7 +433,7 @@ def test_a_sub_agent_that_a_skill_starts_counts_and_reads_what_a_rule_says(
     assert "has made 2 dispatches" in json.dumps(answer(policy, store, starts(1)))
     shown = baton("show", tmp_path / "config").out
     assert "guard: warned of the program to lab by max_dispatches" in shown
-    assert "it had started by then" in shown
+    assert "it had already started" in shown
 
 
 def test_the_answer_of_a_skill_that_forks_is_replaced_before_it_is_read(

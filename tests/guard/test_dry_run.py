@@ -210,7 +210,7 @@ def test_a_case_names_a_rule_that_the_policy_has(tmp_path: Path, baton: Baton) -
     assert wrong.code == 2
     assert "cases.yaml:2" in wrong.err
     assert "did you mean `secrets_stay`?" in wrong.err
-    assert "no rule is broken where `expect` is `allow`" in wrong.err
+    assert "with `expect: allow` no rule is broken" in wrong.err
     for action in ("check", "suggest"):
         named = [POLICY] if action == "check" else []
         none = baton("guard", action, *named)

@@ -86,7 +86,7 @@ def test_a_depth_for_some_leaves_the_usual_one_for_all_others() -> None:
         ("rules:\n  - output: {any: [{lacks: x}]}\n    action: redact\n", 2, "finds no text"),
         ("on_eror: open\n", 1, "on_error"),
         ("rules:\n  - max_depth: 3\n    for: 'tool:search'\n", 3, "has no `tool:`"),
-        ("rules:\n  - allowed_tools: [a]\n    for: 'on:dispatch'\n", 3, "`on:` leaves that out"),
+        ("rules:\n  - allowed_tools: [a]\n    for: 'on:dispatch'\n", 3, "which `on:` leaves out"),
         ("rules:\n  - max_fan_out: two\n", 2, "expected"),
         ("rules:\n  - max_fan_out: -1\n", 2, ">= 0"),
         ("rules:\n  - max_cost_usd: .nan\n", 2, "max_cost_usd"),
@@ -110,7 +110,7 @@ def test_a_mistake_is_named_with_its_line_and_what_was_meant(
     [
         (Rule(name="deep", max_depth=3, action="redact"), "`deep`: `max_depth` is decided before"),
         (Rule(name="both", max_depth=3, max_fan_out=2), "`both` has 2 checks"),
-        (Rule(name="never", max_depth=3, for_="on:output"), "`on:` leaves that out"),
+        (Rule(name="never", max_depth=3, for_="on:output"), "which `on:` leaves out"),
         (Rule(name="judged", output=Output(any=[Check(rubric="x")])), "needs a model"),
     ],
 )

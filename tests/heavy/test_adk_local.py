@@ -91,7 +91,7 @@ def test_a_case_that_is_ended_keeps_what_its_agents_did(apps: Path) -> None:
     trace = asyncio.run(run()).trace
     assert trace is not None
     (turn,) = trace.turns
-    assert (turn.status, turn.error) == ("incomplete", "the case was ended before the turn was")
+    assert (turn.status, turn.error) == ("incomplete", "the case ended before the turn did")
     assert [dispatch.to_agent for dispatch in turn.dispatches] == ["courier_agent"]
 
 

@@ -92,7 +92,9 @@ def test_what_nothing_answers_is_refused_on_a_server_too(
     play: Play, paid: Callable[[], list[str]]
 ) -> None:
     ins = StandIns(mode="replay", recorded=RECORDED[:2])
-    with pytest.raises(ProviderError, match="`pay_back` was not run: the recording has no call"):
+    with pytest.raises(
+        ProviderError, match="`pay_back` was not run: the recording does not contain a call"
+    ):
         play(asked(ins), texts=RIGHT)
     assert paid() == []
 
@@ -216,8 +218,8 @@ def test_a_plug_in_is_off_until_the_server_says_otherwise(
 @pytest.mark.parametrize(
     ("app", "says"),
     [
-        ("refund_desk", "the server has no plug-in of Baton, so that nothing was played"),
-        ("report_pipeline", "the server has no plug-in of Baton, so that nothing was played"),
+        ("refund_desk", "the server has no plug-in of Baton, so nothing was played"),
+        ("report_pipeline", "the server has no plug-in of Baton, so nothing was played"),
         ("refund_desk_off", "start it with BATON_ADK_PLUGIN=on"),
     ],
 )

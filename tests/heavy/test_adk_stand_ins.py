@@ -141,7 +141,12 @@ def test_a_refund_that_is_replayed_a_hundred_times_pays_nothing(
 @pytest.mark.parametrize(
     ("agent", "texts", "recorded", "refused"),
     [
-        ("root_agent", RIGHT, RECORDED[:2], "`pay_back` was not run: the recording has no call"),
+        (
+            "root_agent",
+            RIGHT,
+            RECORDED[:2],
+            "`pay_back` was not run: the recording does not contain a call",
+        ),
         ("root_agent", ASKING, RECORDED[:2], "`pay_back` was not run"),
         ("pipeline", {}, RECORDED[1:2], "`pay_back` was not run"),
         ("searching", {}, [], "`google_search` was not run: it runs in the service of the model"),

@@ -94,7 +94,7 @@ def test_an_agent_that_works_alone_is_found_without_a_dispatch() -> None:
     failed.route = []
     (one,) = choose([Failing(failed, last="billing")], TYPES, TEXTS)
     assert (one.component, one.aimed) == ("agent:billing", Axis("response"))
-    with pytest.raises(InputError, match="1 case fails, and nothing tells at which agent"):
+    with pytest.raises(InputError, match="1 case fails, and nothing shows at which agent"):
         choose([Failing(failed)], TYPES, TEXTS)
     # One agent, whatever the program calls it in its records.
     (only,) = choose([Failing(failed, last="main")], TYPES, ["agent:desk", "tool:pay"])

@@ -94,7 +94,7 @@ def test_errors_are_no_gain_and_no_zero() -> None:
     assert lost.outcome == "no proven gain"
     assert lost.reason == (
         "8 of 16 held-out cases have no value of cases passed on one side (8 had one before), "
-        "by errors or as it says nothing of them"
+        "because of errors, or because it says nothing about them"
     )
     assert ERRORS in lost.proof.worse
     one = prove(before, side([1] * 15 + [None]))

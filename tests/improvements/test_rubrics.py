@@ -259,7 +259,7 @@ def test_a_text_with_words_of_a_held_out_answer_is_refused() -> None:
         )
     )
     (study,) = asyncio.run(search.make(judge)).studies
-    assert "it holds text of cases that are held out" in str(study.candidates[1].refused)
+    assert "it contains text of held-out cases" in str(study.candidates[1].refused)
     assert study.after is None
 
 

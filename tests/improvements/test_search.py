@@ -144,9 +144,9 @@ def test_shuffled_labels_give_no_gain() -> None:
     ("text", "reason"),
     [
         ("You are the desk. Broken goods go to refunds.", "lacks the placeholder `{shop}`"),
-        (f"{DESK} " + "and so on " * 200, "it has 613 words, and may have 163"),
+        (f"{DESK} " + "and so on " * 200, "it has 613 words; at most 163 are allowed"),
         (f"{DESK} For order 40{{}} say yes.", "nothing fills the placeholder `{}`"),
-        (DESK, "it is the text as it is"),
+        (DESK, "it is the current text"),
         ("  ", "the new text is empty"),
     ],
 )
@@ -233,7 +233,7 @@ def test_agents_that_are_random_are_found_and_their_cases_repeated() -> None:
     result, made = improved(Moody)
     assert made.options.repeat == 3
     (told,) = (each for each in result.notes if "random" in each)
-    assert "of 8 cases came out otherwise when played again" in told
+    assert "of 8 cases had another outcome when played again" in told
     assert "each case is played 3 times" in told
 
     # With a limit of plays nothing is made three times as long: it is only told.

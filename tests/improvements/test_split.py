@@ -201,9 +201,7 @@ def test_held_out_text_in_a_candidate_is_found(candidate: str, held: bool) -> No
 
 def test_a_leak_is_refused_with_what_was_found() -> None:
     leaks = Leaks(texts_of(routed("c", "order A-10442 never came")), [])
-    assert leaks.fault("For A-10442 say yes") == (
-        "it holds text of cases that are held out: `a-10442`"
-    )
+    assert leaks.fault("For A-10442 say yes") == ("it contains text of held-out cases: `a-10442`")
 
 
 @pytest.mark.parametrize("held", ["4411", "5522", "6633", "7744", "8855", "9966", "3377", "2288"])

@@ -94,7 +94,7 @@ def test_a_key_of_the_environment_is_sent_to_nobody_who_was_not_meant(
         ({"auth_type": "none", "username": "me"}, "username: is given and not used"),
         ({"auth_type": "basic", "username": "me", "api_key": SECRET}, "api_key: is given and not"),
         ({"auth_type": "bearer", "api_key": SECRET, "password": "x"}, "password: is given and not"),
-        ({"password": SECRET}, "password: is given and not used by `auth_type: none`"),
+        ({"password": SECRET}, "password: is given, but `auth_type: none` does not use it"),
         ({"api_key": SECRET, "auth_header": "X-Key"}, "auth_header: is given and not used"),
         ({"auth_type": "digest"}, "auth_type"),
         ({"api_key": f"{SECRET}\n"}, "api_key: contains a line break"),

@@ -24,7 +24,7 @@ from tests.providers.conftest import (
 import baton
 from baton.model import CaseResult
 
-ENDED = "the case was ended before the turn was"
+ENDED = "the case ended before the turn did"
 FIRST = event("Let me see.")
 
 

@@ -212,7 +212,7 @@ def test_a_case_that_is_cancelled_tells_what_was_seen() -> None:
     with pytest.raises(CaseCancelled) as error:
         asyncio.run(cancelled())
     assert error.value.trace is not None
-    assert error.value.trace.turns[0].error == "the case was ended before the turn was"
+    assert error.value.trace.turns[0].error == "the case ended before the turn did"
 
 
 def test_a_case_with_a_sessions_state_cannot_be_played() -> None:

@@ -200,7 +200,9 @@ def test_a_tool_without_a_recorded_answer_is_refused_by_name_and_counts_in_no_ra
     trace = recorded(shop, "refund order 7", "wrong")
     case = moment(trace, "child", to=["refunds"])
     assert case.dispatch is not None
-    case.dispatch.call.to = "refunds"  # which pays, and the recording has no call of that
+    case.dispatch.call.to = (
+        "refunds"  # which pays, and the recording does not contain a call of that
+    )
     played = asyncio.run(replay(moments(shop, [case], ["response"])))
     assert played.status == "error"
     assert "the tool `pay_back` was not run" in (played.cases[0].unchanged[0].error or "")

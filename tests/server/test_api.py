@@ -265,8 +265,8 @@ def test_edges_and_trends_come_from_the_hourly_sums(tmp_path: Path, opening: Ope
         ("/conversations", {"limit": "501"}, "`limit`"),
         ("/conversations", {"since": "yesterday"}, "`since`"),
         ("/conversations", {"since": "2026-01-01T00:00:00"}, "`since`"),
-        ("/conversations", {"cursor": "x"}, "`cursor` is not one of this list"),
-        ("/dispatches", {"cursor": "WzEsMl0"}, "`cursor` is not one of this list"),
+        ("/conversations", {"cursor": "x"}, "`cursor` does not belong to this list"),
+        ("/dispatches", {"cursor": "WzEsMl0"}, "`cursor` does not belong to this list"),
         ("/conversations", {"filter": "nope:x"}, "unknown field"),
         ("/conversations", {"text": "x"}, "`text`"),
         (

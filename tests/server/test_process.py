@@ -314,7 +314,7 @@ def test_wrong_settings_and_an_unknown_host_are_reported(
         port = used.getsockname()[1]
         outcome = baton("serve", "--host", "127.0.0.1", "--port", str(port))
     assert outcome.code == 2
-    assert "server.yaml is here and is not used" in outcome.err
+    assert "server.yaml is not used" in outcome.err
     assert f"cannot listen on 127.0.0.1:{port}" in outcome.err
 
 

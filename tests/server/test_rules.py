@@ -68,7 +68,7 @@ def test_a_server_that_names_no_rules_scores_what_the_record_proves() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
-        ("on: dispatch", "on: dispach", "5: rules[0].on: `dispach` is none of conversation"),
+        ("on: dispatch", "on: dispach", "5: rules[0].on: `dispach` is not one of conversation"),
         ("sample:", "sampel:", "8: rules[0].sampel: unknown key; did you mean `sample`?"),
         ("to: [refund-*]", "too: x", "6: rules[0].where.too: unknown field; did you mean `tool` or `to`?"),
         ("kind: delegate", "kind: delegat", "6: rules[0].where.kind: no value `delegat`; did you"),
@@ -77,7 +77,7 @@ def test_a_server_that_names_no_rules_scores_what_the_record_proves() -> None:
         ("result_used", "latency", "`latency` is about a trace, and the rule is on a dispatch: write `on"),
         ("10 %", "ten", "8: rules[0].sample: expected a share such as `10 %` or 0.1, got `ten`"),
         ("10 %", "10", "8: rules[0].sample: expected a share such as `10 %` or 0.1, got `10`"),
-        ("per: day", "per: dya", "9: rules[0].budget.per: `dya` is none of day, hour, month"),
+        ("per: day", "per: dya", "9: rules[0].budget.per: `dya` is not one of day, hour, month"),
         ("to: slack", "to: webhook", "10: rules[0].alert.to: `alerts:` has no `webhook`"),
         ("< 0.9", ">= 0.9", "10: rules[0].alert.when: `ScopeFidelity by agent >= 0.9 over 50`: an"),
         ("ScopeFidelity by", "ScopFidelity by", "the rule has no `ScopFidelity`; did you mean"),

@@ -98,7 +98,7 @@ def test_a_rule_that_is_named_and_is_missing_is_reported(
     told = [line for line in caplog.messages if "names the rule" in line]
     # `asked` is for another project.
     assert told == [
-        "a program of project `default` names the rule `al`, which there is not; did you mean `all`?",
+        "a program of project `default` names the rule `al`, which does not exist; did you mean `all`?",
         "a program of project `default` names the rule `asked`, which there is not; known: all",
     ]
     settings = load_settings(tmp_path / "server.yaml", {"folder": str(tmp_path)})

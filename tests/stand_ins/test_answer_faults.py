@@ -131,6 +131,7 @@ def test_a_call_that_nothing_answers_and_no_schema_fits_is_refused(tmp_path: Pat
     result = played(tmp_path, "{on_unmatched: schema, answers: [{call: 2, result: written}]}")
     assert result.error is not None
     assert (
-        "the tool `look_up` was not run: no written answer is for these arguments" in result.error
+        "the tool `look_up` was not run: none of the written answers is for these arguments"
+        in result.error
     )
     assert ran(tmp_path) == []

@@ -168,7 +168,7 @@ def test_a_drafted_case_is_the_same_once_it_was_written_and_read(tmp_path: Path)
     [
         ("at: d1", "at: d2", "no dispatch `d2`; there are d1"),
         ("at: d1", "context: []", "both `record` and `at`"),
-        ("at: d1", "at: d1\n    next: []", "`next` cannot be beside `record`"),
+        ("at: d1", "at: d1\n    next: []", "`next` cannot be used with `record`"),
         ("from_agent: desk", "from_agent: clerk", "is inconsistent"),
         ("to_agent:", "to_agnt:", "did you mean `to_agent`"),
     ],

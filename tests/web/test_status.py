@@ -35,7 +35,7 @@ def test_a_healthy_server_says_so(address: str) -> None:
     page = ask(address + "/status").text
     assert "Everything that arrived could be read." in page
     assert page.count("on time") >= 5
-    assert "No key exists: the server answers this machine only." in page
+    assert "No key exists: the server answers only this machine." in page
     assert "30 days" in page
 
 

@@ -73,7 +73,10 @@ def _answered(tokens: list[str]) -> int:
         _print_traceback(error)
         # A lone surrogate of UTF-16, or a byte of a file name that is not UTF-8.
         text = error.object[:_MOST_TOLD]
-        say(f"baton: `{text}` is not UTF-8, so it cannot be stored; rename the file, if it is one")
+        say(
+            f"baton: `{text}` is not UTF-8, so it cannot be stored; if it is a file name, "
+            "rename the file"
+        )
         return NOT_EVALUATED
     except OSError as error:
         _print_traceback(error)
@@ -104,7 +107,7 @@ def _in_new_words(tokens: list[str]) -> list[str]:
         name, equals, value = token.partition("=")
         now = _OLD_WORDS.get((verb, name))
         if now is not None:
-            note(f"{name} of `baton {verb}` is {now} now; the next version knows only that")
+            note(f"{name} of `baton {verb}` is now {now}; the next version accepts only that")
         words.append(token if now is None else f"{now}{equals}{value}")
     return [*words, *tokens[end:]]
 

@@ -43,7 +43,7 @@ def collect_command(
     ----------
     sources
         Folders of evaluations, recordings, which are scored first, and conversations of a server:
-        server://HOST/PROJECT. The newest evaluation by default.
+        server://HOST/PROJECT. By default, the newest evaluation.
     output
         Write the cases to this file, or to this folder (`cases/`), one file for each.
     count

@@ -51,7 +51,7 @@ def compare_command(
         The smallest difference that counts.
     fail_on_regression
         Exit with 1 when an axis got worse, with 3 when cases have no verdict or both sides are the
-        same evaluation. An unclear difference is no failure.
+        same evaluation. An unclear difference is not a failure.
     force
         Compare even if dataset, evaluators or judges differ.
     json

@@ -55,7 +55,8 @@ def distill_command(
     json
         Print the figures as JSON.
     out
-        The file; by default RUBRIC.distilled.json next to the rubric, or here for one of Baton's.
+        The file; by default RUBRIC.distilled.json next to the rubric, or in this folder for one of
+        Baton's.
     """
     distilled = distill(
         rubric,
@@ -104,7 +105,7 @@ def _print(judge: DistilledJudge) -> None:
         )
     )
     table = Table(box=None, pad_edge=False, header_style="dim")
-    heads = ("max_error", "answers", "of these wrong", "saves per 1,000 verdicts")
+    heads = ("max_error", "answers", "wrong answers", "saves per 1,000 verdicts")
     for title in heads:
         table.add_column(title, justify="right")
     for share in judge.shares:

@@ -91,7 +91,7 @@ def export_command(
     targets = [each for each in (output, otlp, parquet) if each is not None]
     if len(targets) != 1:
         where = "`-o FILE.jsonl`, `--otlp ADDRESS`, `--otlp env` or `--parquet FOLDER`"
-        raise InputError(f"say where to: give one of {where}{', not two' if targets else ''}")
+        raise InputError(f"say where to write: give one of {where}{', not two' if targets else ''}")
     if parquet is not None:
         return _tables(
             recordings,
@@ -102,7 +102,7 @@ def export_command(
             jobs=jobs,
         )
     if otlp is not None and not is_endpoint(otlp) and with_scheme(otlp) is None:
-        note("--otlp FILE of `baton export` is -o FILE now; the next version knows only that")
+        note("--otlp FILE of `baton export` is now -o FILE; the next version accepts only that")
     try:
         done, target = export_recordings(
             recordings,

@@ -40,7 +40,7 @@ def check_recordings(
 ) -> int:
     """Show what a policy would have blocked in recordings.
 
-    Exit codes: 0 decided, 1 with --strict when something would have been blocked, 2 bad input,
+    Exit codes: 0 success, 1 with --strict when something would have been blocked, 2 bad input,
     3 a rule failed.
 
     Parameters

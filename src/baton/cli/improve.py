@@ -130,12 +130,12 @@ def improve_command(
     """Find better texts for agents, and prove on held-out cases that they are better.
 
     `baton improve [AGENT|CONFIG] CASES...` has a model propose texts, plays them on the cases with
-    every tool answered by a stand-in, and proves the winner on cases that nothing was chosen by. No
-    file of the agents is written without --apply. With --rubric, `baton improve --rubric NAME
-    --labels FILE RECORDINGS...` does the same for the text of a rubric: a judge has to agree better
-    with people on labels that nothing was chosen by. The exit code is 0 when a gain is proven, 1
-    when none is, and 3 when it was stopped before. --judge names the model that proposes, too, and
-    --max-cost counts agents, judges and proposals.
+    every tool answered by a stand-in, and proves the winner on held-out cases. No file of the
+    agents is written without --apply. With --rubric, `baton improve --rubric NAME --labels FILE
+    RECORDINGS...` does the same for the text of a rubric: a judge has to agree better with people
+    on held-out labels. The exit code is 0 when a gain is proven, 1 when none is, and 3 when it was
+    stopped before. --judge names the model that proposes, too, and --max-cost counts agents, judges
+    and proposals.
 
     Parameters
     ----------
@@ -330,16 +330,18 @@ def _check_together(stated: Mapping[str, Any]) -> None:
     writing: Writing = stated["writing"]
     if writing.apply and writing.branch is not None:
         raise InputError(
-            f"{option('apply')} writes files and {option('branch')} leaves them: give one of them"
+            f"{option('apply')} changes files and {option('branch')} does not: give one of them"
         )
     if stated["dry_run"] and writing != NOTHING:
         (name, *_) = _stated("writing", writing, NOTHING)
-        raise InputError(f"{option(name)}: {option('dry_run')} plays nothing that may be written")
+        raise InputError(
+            f"{option(name)} cannot be used with {option('dry_run')}, which plays nothing"
+        )
     if stated["finished"] is None and stated["rubric"] is not None:
         if stated["labels"] is None:
             raise InputError(
                 f"{option('rubric')} and {option('labels')} belong together: give the rubric, and "
-                "what people say"
+                "the labels of people"
             )
         for name, parameter in inspect.signature(improve_command).parameters.items():
             for each in () if name == "words" else _stated(name, stated[name], parameter.default):

@@ -22,7 +22,7 @@ class _Question(NamedTuple):
 _AGENT = _Question(
     "--agent",
     "Which agents? A folder with agent.py, the address of an ADK server, module:function, or "
-    "`sample` for two of ours",
+    "`sample` for two sample agents",
     "sample",
 )
 _MESSAGE = _Question("--message", "What does a user ask them first?", SAMPLE.message)

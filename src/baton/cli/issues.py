@@ -83,9 +83,9 @@ def issues_command(
     ----------
     sources
         Folders of evaluations, with the scores they have, and recordings, which are scored first.
-        The newest evaluation by default.
+        By default, the newest evaluation.
     show
-        Show the issue with this key, or the start of it, with some of its failures.
+        Show the issue with this key, with some of its failures. The start of a key is enough.
     mark
         Set the state of an issue, as KEY=STATE: new, open, muted or fixed.
     why
@@ -241,7 +241,7 @@ def issues_command(
     if mark is not None:
         key, _, state = mark.partition("=")
         marked = found.mark(key, state, version=version, note=why, by=by)
-        print(f"{marked.key} is {marked.state} now")
+        print(f"{marked.key} is now {marked.state}")
         return 0
     if show is not None:
         _show(found.named(show), found, json=json)
@@ -463,7 +463,7 @@ def _fix(fix: Fix) -> Iterator[str]:
     for mark in fix.marks:
         yield f"  new in it: {mark.kind} {mark.text}"
     for fault in fix.faults:
-        yield f"  it cannot be made like this: {fault}"
+        yield f"  the fix cannot be applied: {fault}"
     if fix.proof is not None:
         proof = fix.proof
         times = f", each {counted(proof.repeats, 'time')}" if proof.repeats > 1 else ""

@@ -142,7 +142,7 @@ class _Walk:
 
     def _takes_back(self) -> bool:
         """Offer to undo the last label, since everything is labelled."""
-        print("\neverything is labelled: u undoes the last label, any other key ends", flush=True)
+        print("\neverything is labelled: u undoes the last label, any other key quits", flush=True)
         if read_key() == "u":
             self._undo()
         return bool(self._labelling.left)

@@ -217,7 +217,7 @@ class Proposing(JudgeOptions):
     cache_only
         Send nothing to a judge: a verdict that is not cached is an error.
     max_cost
-        The most that agents, judges and proposals may cost together, in USD; it ends the search.
+        The most that agents, judges and proposals may cost together, in USD; the search ends there.
     max_judge_calls
         The maximum number of requests to judges.
     """

@@ -60,7 +60,7 @@ def replay_command(
     `baton replay [AGENT|CONFIG] RECORDING...` plays each dispatch of recordings again,
     `baton replay [AGENT|CONFIG] CASES...` dispatch cases. Tools are answered from the recording:
     none runs except those of --live-tools. The exit code is 1 when a case fails its expectation
-    (with --with: with the change), 3 when a play broke, and 0 otherwise.
+    (with --with: with the change), 3 when a play ended in an error, and 0 otherwise.
 
     Parameters
     ----------

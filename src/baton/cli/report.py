@@ -51,7 +51,9 @@ def report_command(
     server: str | None = None,
     project: str | None = None,
 ) -> int:
-    """Report on a stored evaluation; the exit code is its own, or 3 when the folder is damaged.
+    """Report on a stored evaluation.
+
+    The exit code is that of the evaluation, or 3 if its folder is damaged.
 
     Parameters
     ----------

@@ -159,7 +159,7 @@ def keep_feedback(
     name
         A rubric, or an evaluator of the config that asks one.
     files
-        Labels, as of `baton label` or a dataset, and the evaluations they are of.
+        Labels (a file of `baton label`, or a dataset), and the evaluations that they are about.
     config
         A config, with its own rubrics and options.
     agents
@@ -169,7 +169,8 @@ def keep_feedback(
     project
         The project of the examples; they are shown only if the rubric's `project` is the same.
     out
-        The file; by default NAME.examples.jsonl next to the rubric, or here for one of Baton's.
+        The file; by default NAME.examples.jsonl next to the rubric, or in this folder for one of
+        Baton's.
     """
     kept = keep_examples(
         name,

@@ -77,8 +77,8 @@ def serve(
     datasets
         A folder with cases, which pages show, run and change. May be given several times.
     allow_run
-        Let pages run agents and change files although other machines reach the server. Whoever
-        does it needs a key with the right `run`.
+        Let pages run agents and change files although other machines reach the server. That
+        takes a key with the right `run`.
     role
         What this process does: receive, work (read and score what arrived), web (API and pages), or
         all. Several processes share a PostgreSQL database.
@@ -116,7 +116,7 @@ def reread(
 ) -> int:
     """Read again what could not be read, such as after an update of Baton.
 
-    The server may run meanwhile. What fails again is listed again, with the reason.
+    The server may keep running. What fails again is listed again, with the reason.
 
     Parameters
     ----------
@@ -155,10 +155,10 @@ def rescore(
     db: Database = None,
     folder: Folder = None,
 ) -> int:
-    """Apply a rule to conversations that are stored already, such as one that is new or changed.
+    """Apply a new or changed rule to conversations that are already stored.
 
     Changed scores replace earlier ones, which are kept as versions; no alert is sent. The server
-    asks judges, within the budget of the rule. The server may run meanwhile. Run the same command
+    asks judges, within the budget of the rule. The server may keep running. Run the same command
     again to resume an interrupted one.
 
     Parameters
@@ -268,7 +268,7 @@ def create_key(
     Parameters
     ----------
     name
-        What the key is called, such as the service that has it.
+        The name of the key, such as the service that uses it.
     settings
         The file with the settings of the server.
     right
@@ -321,7 +321,7 @@ def list_keys(
         if json:
             print(msgspec.json.encode(keys).decode())
         elif not keys:
-            print("no keys: the server answers this machine only")
+            print("no keys: the server answers only this machine")
         for key in [] if json else keys:
             used = "never used" if key.used is None else f"last used {_day(key.used)}"
             state = used if key.revoked is None else f"revoked {_day(key.revoked)}"
@@ -345,7 +345,7 @@ def revoke_key(
     Parameters
     ----------
     name
-        What the key is called.
+        The name of the key.
     settings
         The file with the settings of the server.
     project

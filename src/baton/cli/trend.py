@@ -38,7 +38,7 @@ def trend_command(
     axis
         pass_rate, an evaluator, or "EVALUATOR of AGENT".
     name
-        Only evaluations of this name.
+        Only evaluations with this name.
     last
         Only this many of the newest.
     json
@@ -62,7 +62,7 @@ def trend_command(
         what = ", ".join(sorted({name for point in points for name in point.differs}))
         note(f"≠ cannot be compared with the newest: they differ in {what}")
     if any(point.recorded_anew for point in points) and not (json or csv):
-        note("≈ has traces with the names of the newest's, but other contents: recorded again")
+        note("≈ was made from recordings with the same names but other contents: recorded again")
     return 0
 
 

@@ -232,7 +232,10 @@ TABLE = {
         "Show how a figure changed over evaluations, for each model.",
         (
             Example("baton trend", "how many cases pass"),
-            Example("baton trend --axis agent_chain --last 20", "one evaluator, lately"),
+            Example(
+                "baton trend --axis agent_chain --last 20",
+                "one evaluator, in the last 20 evaluations",
+            ),
         ),
     ),
     "issues": Verb(
@@ -458,8 +461,8 @@ app = App(
         "Start with `baton init` for your own agents, or with `baton score RECORDING` for an "
         "existing run.\n\n"
         "Exit codes: 0 passed, 1 failed, 2 bad input or usage, 3 something could not be evaluated."
-        "\n\nWith --debug, before or after the command, tracebacks are shown: of a crash of Baton, "
-        "and of what your agents and evaluators raise."
+        "\n\n--debug, before or after the command, shows tracebacks: of crashes of Baton, and of "
+        "exceptions in your agents and evaluators."
     ),
     version=__version__,
     version_flags=["--version", "-V"],

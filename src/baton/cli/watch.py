@@ -25,7 +25,7 @@ def watch_command(
 ) -> int:
     """Evaluate, then evaluate again what a changed file affects, until Ctrl-C.
 
-    A changed case is played alone; a change of config, agents or prompts plays them all.
+    If a case changes, only it is played; if the config, agents or prompts change, all cases are.
 
     Parameters
     ----------

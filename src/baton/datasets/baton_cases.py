@@ -237,7 +237,7 @@ def _stage(spec: str | dict[str, list[str] | None]) -> str | AnyOrder:
     if len(names) < 2 or (names is not stated and any(spec.values())):
         raise ValueError(
             "agents that may run in any order are written `{a, b}` or `{any_order: [a, b]}`, "
-            f"two at least; got {spec!r}"
+            f"at least two; got {spec!r}"
         )
     return AnyOrder(any_order=names)
 
@@ -448,7 +448,7 @@ OWN = Writer(
         "+turns.input": _TEXT_ONLY,
         "turns.response": _TEXT_ONLY,
         "+turns.response": _TEXT_ONLY,
-        "turns.agents": "a chain names one agent at least, and two where the order is open",
+        "turns.agents": "a chain names at least one agent, or two where the order is open",
     },
     notes={},
 )

@@ -148,10 +148,14 @@ class DispatchCaseSpec(Part, kw_only=True):
         parts = {"context": self.context, "call": self.call, "child": self.child, "next": self.next}
         if self.record is not None or self.at is not None:
             if self.record is None or self.at is None:
-                raise ValueError("a recorded dispatch has both `record` and `at`, its id there")
+                raise ValueError(
+                    "a recorded dispatch has both `record` and `at`, which is its id there"
+                )
             written = next((name for name, part in parts.items() if part is not None), None)
             if written is not None:
-                raise ValueError(f"`{written}` cannot be beside `record`, which holds it already")
+                raise ValueError(
+                    f"`{written}` cannot be used with `record`, which already contains it"
+                )
             for problem in integrity_problems(self.record):
                 raise ValueError(f"`record` is inconsistent: {problem}")
             if self.at not in index_of(self.record).dispatches:

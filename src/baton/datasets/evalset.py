@@ -431,7 +431,7 @@ def _rubrics_data(rubrics: Sequence[CaseRubric]) -> list[dict[str, Any]]:
     ]
 
 
-_NO_BYTES = "a message is text and files: bytes that are not kept, and data, cannot be written"
+_NO_BYTES = "a message is text and files: data, and files without their bytes, cannot be written"
 _REASONS = {
     "turns.input": _NO_BYTES,
     "+turns.input": _NO_BYTES,
@@ -467,9 +467,9 @@ ADK = Writer(
         "+turns.rubrics.id": "a rubric needs an id",
         "+rubrics.id": "a rubric needs an id",
         "+session": "a session needs an app and a user",
-        "final_state": "an empty state at the end states nothing",
+        "final_state": "an empty final state is no expectation in this format",
     },
-    notes={".yaml": "ADK itself reads JSON only", ".yml": "ADK itself reads JSON only"},
+    notes={".yaml": "ADK itself reads only JSON", ".yml": "ADK itself reads only JSON"},
 )
 
 
@@ -527,7 +527,7 @@ JUDGE_LLM = Writer(
         "scenario": "a simulated user is not part of this format: the case is left out",
         "turns.agents": "agents are stated by name, in one order",
         "turns.tool_calls.agent": "who makes a call is not stated",
-        "+turns.tool_calls.arguments": "a call needs arguments: `{}`, which matches any",
+        "+turns.tool_calls.arguments": "a call needs arguments: `{}` is written, which matches any",
         "turns.rubrics": "rubrics are not known",
         "rubrics": "rubrics are not known",
         "final_state": "the state at the end is not stated",

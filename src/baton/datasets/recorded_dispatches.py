@@ -83,7 +83,7 @@ def find_dispatch(wanted: str, traces: Sequence[Trace]) -> tuple[Trace, Dispatch
     if not matches:
         raise InputError(no_dispatch(wanted, traces))
     listed = ", ".join(f"`{trace.id}/{wanted}`" for trace, _ in matches[:5])
-    raise InputError(f"{len(matches)} traces have a dispatch `{wanted}`: name one, as {listed}")
+    raise InputError(f"{len(matches)} traces have a dispatch `{wanted}`: name one of {listed}")
 
 
 def as_made(trace: Trace, dispatch: Dispatch) -> ExpectedHandling:

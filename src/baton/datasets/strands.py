@@ -229,7 +229,7 @@ STRANDS = Writer(
         "+turns.agents": "a trajectory of names that are all nodes of the file names agents",
         "turns.dispatches": "dispatches are not stated",
         "turns.tool_calls": (
-            "a trajectory names agents or tools, not both, and never that there are none"
+            "a trajectory names agents or tools, not both, and cannot state that there are none"
         ),
         "turns.interactions": "an empty list of visits cannot be written",
         "+turns.interactions": "agents are also written as visits",
@@ -237,14 +237,14 @@ STRANDS = Writer(
         "+turns.rubrics": "a rubric is an assertion",
         "rubrics": "rubrics of a whole conversation are not stated",
         "session": "the session is not stated",
-        "final_state": "the state after a single turn is stated, not that after several",
+        "final_state": "only the state after a single turn is stated, not after several",
         "evaluators": "a case has no options for evaluators",
         "labels": "a case has no labels",
         "stand_ins": "stand-ins are not written; effects of chaos are read",
         "tags": "a case has no tags",
     },
     notes={
-        ".yaml": "the SDK itself reads JSON only",
-        ".yml": "the SDK itself reads JSON only",
+        ".yaml": "the SDK itself reads only JSON",
+        ".yml": "the SDK itself reads only JSON",
     },
 )

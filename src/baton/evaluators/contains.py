@@ -62,7 +62,7 @@ class LastAnswerEvaluator(TurnEvaluator[Row], frozen=True, kw_only=True):
     def verdict(self, turns: Sequence[Row]) -> list[Score]:
         """Return one score for the trace."""
         wrong = [row for row in turns if row.score < 1]
-        text = reason(turns, wrong, "the answer meets the check")
+        text = reason(turns, wrong, "the answer passes the check")
         details = answer_details(turns, 1.0)
         return [self.scored(turns[0].score, text, details, evidence(wrong))]
 

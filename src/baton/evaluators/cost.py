@@ -96,7 +96,10 @@ def _unknown(trace: Trace, spent: float | None) -> Unscored | None:
         supply = "record token counts or costs of the model requests"
         return Unscored("skipped", f"the trace records neither tokens nor cost: {supply}")
     if not usage.complete:
-        return Unscored("skipped", f"{at_least}some requests reported no usage: record all of it")
+        return Unscored(
+            "skipped",
+            f"{at_least}some requests reported no usage: record the usage of all requests",
+        )
     return None
 
 

@@ -224,7 +224,7 @@ def _context_tokens(
         if mean > limit:
             beyond += [run.id, *run.started_by]
         if mean >= largest:
-            largest, words = mean, f"{place}{mean} tokens a request of `{name}`"
+            largest, words = mean, f"{place}{mean} tokens per request of `{name}`"
     return Measure("max_context_tokens", limit, largest, words, beyond, not_recorded)
 
 

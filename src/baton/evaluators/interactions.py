@@ -266,7 +266,9 @@ class _Table:
         problem = f"`{visit.agent}` did not run"
         if own:
             times = "time" if own == 1 else "times"
-            problem = f"`{visit.agent}` ran {own} {times}, none left in order"
+            problem = (
+                f"`{visit.agent}` ran {own} {times}, but not (again) at this place in the order"
+            )
         return Seen(visit, None, None, problem)
 
     def unsure(self, places: list[Place | None]) -> str:

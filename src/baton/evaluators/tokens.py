@@ -109,7 +109,9 @@ def _unknown(
             return Unscored("skipped", f"the trace records no {kind} tokens: record them")
     if not usage.complete:
         least = ", ".join(f"at least {_words(kind, counts[kind] or 0)}" for kind in kinds)
-        return Unscored("skipped", f"{least}; some requests reported no usage: record all of it")
+        return Unscored(
+            "skipped", f"{least}; some requests reported no usage: record the usage of all requests"
+        )
     return None
 
 

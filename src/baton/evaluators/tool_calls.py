@@ -281,8 +281,8 @@ class ToolCalls(TurnEvaluator[TurnCalls], frozen=True, kw_only=True, dict=True):
         str | None,
         FROM_CASES,
         describe(
-            "Whose calls are checked: `all`, the name of an agent, or by default any agent, where "
-            "calls of delegates are never too many."
+            "Whose calls are checked: `all`, the name of an agent, or by default any agent; then "
+            "extra calls of delegates do not count as unexpected."
         ),
     ] = None
     dispatch_calls: Annotated[

@@ -91,7 +91,7 @@ class ToolTrajectoryAvgScore(TurnEvaluator[Trajectory], frozen=True, kw_only=Tru
     ] = 1.0
     match_type: Annotated[
         MatchType,
-        describe("Whether the calls have to be the same, or hold the expected ones."),
+        describe("Whether the calls have to be the same, or only contain the expected ones."),
     ] = "EXACT"
     ignore_args: Annotated[bool, describe("Whether only the names of tools are compared.")] = False
 

@@ -218,7 +218,7 @@ def evaluator_of(given: object) -> Evaluator:
     """
     name = getattr(given, "__name__", type(given).__name__)
     if inspect.isclass(given) or isinstance(given, ClassName):
-        raise InputError(f"`{name}` is a class; give an object of it: `{name}(...)`")
+        raise InputError(f"`{name}` is a class; give an instance of it: `{name}(...)`")
     if callable(getattr(given, "evaluate", None)) and hasattr(given, "type"):
         return cast("Evaluator", given)
     if callable(given):

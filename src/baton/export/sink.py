@@ -113,10 +113,12 @@ class Endpoint:
 def _refusal(url: str, error: Refused) -> BatonError:
     message = str(error).removeprefix("POST ")
     if error.status in (401, 403):
-        return InputError(f"{message}; give other headers by {option('headers_from')}")
+        return InputError(f"{message}; give other headers with {option('headers_from')}")
     if error.status in (404, 405) and url.endswith("logs"):
         only = option("only", "spans")
-        return InputError(f"{message}; it takes no log records, which results are: {only}")
+        return InputError(
+            f"{message}; it does not accept log records, as which results are sent: {only}"
+        )
     if error.status == 415:
         return InputError(f"{message}; try another {option('encoding')}")
     return NotDelivered(error.with_attempts().removeprefix("POST "))

@@ -204,7 +204,7 @@ def form_of(subtype: str, *, has_dispatch: bool) -> Form | None:
 def playable(fix: Fix) -> str | None:
     """Say why a fix cannot be proven by playing it; ``None`` if it can."""
     if fix.text is None:
-        return f"it changes {FIX_KINDS[fix.kind]}, and no text that could be played"
+        return f"it changes {FIX_KINDS[fix.kind]}, not a text that could be played"
     if fix.text.startswith(TOOLS):
         return "it changes the tools of an agent; change them, and compare two evaluations"
     return "; ".join(fix.faults) or None

@@ -169,7 +169,7 @@ def claims_supported(
     if not claims and not dead and not failed:
         return None
     if language(answer) not in (None, "en"):
-        return NotRecorded(says="claims are read in English only")
+        return NotRecorded(says="only English claims are read")
     if run.status in ("failed", "waiting", "cancelled"):
         return NotRecorded(says="the run is incomplete: record the conversation to its end")
     try:
@@ -388,7 +388,10 @@ def _value(at: _At, claim: Claim) -> ClaimVerdict:
     there = words & set().union(*(_words(text) for text in texts)) if texts else set()
     if not words or len(there) >= _QUOTED_SHARE * len(words):
         return ClaimVerdict(
-            claim, "backed" if words <= there else "untold", "its words were read", []
+            claim,
+            "backed" if words <= there else "untold",
+            "its words were found in the record",
+            [],
         )
     return ClaimVerdict(claim, "unsupported", "nothing in the record says this", [])
 

@@ -155,7 +155,7 @@ def _known(trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, s
     # Work that was done proves that the agent exists, whatever the definitions contain. They can be
     # older than the trace.
     if dispatch.runs or dispatch.status in ("completed", "waiting"):
-        return Clear(says=f"`{name}` is known: it got to work")
+        return Clear(says=f"`{name}` is known: it started to work")
     sender = sender_of(trace, dispatch)
     call = call_of(trace, sender, dispatch)
     texts = _texts(dispatch, call)
@@ -179,7 +179,7 @@ def _known(trace: Trace, turn: Turn, dispatch: Dispatch, renames: Mapping[str, s
     listed = _listed(trace, sender, call)
     if listed is not None and has_run(trace, dispatch.to_agent):
         # ADK lists only the agents that this one may transfer to: `leaf` may not return to `root`.
-        return Clear(says=f"`{name}` is known: it got to work before or after")
+        return Clear(says=f"`{name}` is known: it was at work before or after")
     if listed is not None and name_key(name) not in map(name_key, listed):
         return [_unknown(trace, dispatch, sender, name, listed, None)]
     if listed is not None:

@@ -115,7 +115,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     if not work.runs and not work.answer:
         return NotRecorded(says="the work is not recorded: record the agents' spans")
     if _is_verifying(work):
-        return Clear(says="the work was repeated on purpose: it verifies")
+        return Clear(says="the work was repeated on purpose, to verify it")
     own = _repeats_caller(trace, work)
     if own is not None:
         return [own]

@@ -100,7 +100,7 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     moved = _other_weekday(result, said, texts)
     if moved is not None:
         return NotRecorded(says=f"can't tell whether `{moved[1]}` is in place of `{moved[0]}`")
-    return Clear(says="nothing that the caller says is against the result")
+    return Clear(says="nothing that the caller says contradicts the result")
 
 
 def _other_weekday(result: str, said: list[str], texts: list[str]) -> tuple[str, str] | None:

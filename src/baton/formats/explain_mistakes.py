@@ -89,7 +89,9 @@ def _explain(value: Any, info: inspect.Type, path: Path) -> list[Fault]:
             words = [str(word) for word in info.values]
             if value in words:
                 return []
-            return [Fault(path, f"`{value}` is none of {', '.join(words)}{_meant(value, words)}")]
+            return [
+                Fault(path, f"`{value}` is not one of {', '.join(words)}{_meant(value, words)}")
+            ]
     if _fits(value, info):
         if not isinstance(info, inspect.IntType | inspect.FloatType):
             return []
@@ -171,13 +173,17 @@ def _or_other(fault: Fault, value: Any, info: inspect.UnionType, path: Path) -> 
     For example, `tools: Read` is `[Read]`, and `instrument: yes` is neither `auto` nor `true`.
     """
     if any(isinstance(option, inspect.BoolType) for option in info.types):
-        message = fault.message.replace(" is none of ", " is none of true, false, ", 1)
+        message = fault.message.replace(" is not one of ", " is not one of true, false, ", 1)
         fault = Fault(fault.path, message)
-    if fault.path == path and "is none of" in fault.message and (meant := _in_a_list(value, info)):
+    if (
+        fault.path == path
+        and "is not one of" in fault.message
+        and (meant := _in_a_list(value, info))
+    ):
         return Fault(path, fault.message + meant)
     structs = [option for option in info.types if isinstance(option, inspect.StructType)]
     words = any(isinstance(option, inspect.LiteralType) for option in info.types)
-    if not structs or not words or "is none of" not in fault.message:
+    if not structs or not words or "is not one of" not in fault.message:
         return fault
     keys = ", ".join(f"`{field.encode_name}`" for field in structs[0].fields)
     return Fault(fault.path, f"{fault.message}, nor a mapping with {keys}")

@@ -366,7 +366,7 @@ def _check_first_line(stream: BinaryIO, file: _File, most: int) -> None:
 
 
 def _problem_of_zeros(file: _File) -> InputError:
-    return InputError(_problem(file, "not UTF-8 text: it has zero bytes"))
+    return InputError(_problem(file, "not UTF-8 text: it contains NUL bytes"))
 
 
 def too_large(file: _File, limit: Limit, what: str = "is larger than") -> InputError:

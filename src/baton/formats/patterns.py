@@ -88,7 +88,7 @@ def compiled(text: str, *, ignore_case: bool = False) -> Pattern:
                 return Pattern(text, plain, timed=False)
             if _size(re._parser.parse(text)) > PATTERN_SIZE.value:  # type: ignore[attr-defined]
                 limit = f"{PATTERN_SIZE.value:,}"
-                raise BadPatternError(text, f"repeats more than {limit} parts, the limit")
+                raise BadPatternError(text, f"repeats more than {limit} parts, which is the limit")
             import regex
 
             flags = regex.VERSION0 | (regex.IGNORECASE if ignore_case else 0)

@@ -243,7 +243,7 @@ def lacks_baseline(name: str, folder: Path = Path()) -> str:
     near = _near(file)
     hint = f" (did you mean `{near[0]}`?)" if near else ""
     how = "baton baseline set" + (f" --name {name}" if name != DEFAULT else "")
-    return f"there is no baseline `{name}` yet{hint}; `{how}` keeps this evaluation as one"
+    return f"there is no baseline `{name}` yet{hint}; `{how}` saves this evaluation as one"
 
 
 def _near(file: Path) -> list[str]:

@@ -115,7 +115,7 @@ class _MustPass:
             if failing:
                 result.reason = f"{len(failing)} of {met} results did not pass"
             elif not met:
-                result.reason = "no case of this name"
+                result.reason = "no case has this name"
             yield result
 
 

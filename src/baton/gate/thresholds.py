@@ -301,7 +301,9 @@ def read_condition(text: str) -> GateRule:
             part = f"by tag:{rule.tag}" if rule.tag is not None else f"(min {rule.least})"
             raise ValueError(f"`{text}`: `{part}` is for gates; {example}")
         if rule.over is not None and rule.over < 2:
-            raise ValueError(f"`{text}`: the last {rule.over} is not a mean; {example}")
+            raise ValueError(
+                f"`{text}`: a mean is over at least 2 scores, not {rule.over}; {example}"
+            )
     except ValueError as error:
         raise InputError(str(error)) from None
     return rule

@@ -176,7 +176,7 @@ def _answer(guard: Guard, hook: _HookInput) -> dict[str, Any] | None:
     try:
         hook.files.note(notes)
     except OSError as error:
-        return {**(reply or {}), "systemMessage": f"guard: no note of this was made: {error}"}
+        return {**(reply or {}), "systemMessage": f"guard: this could not be logged: {error}"}
     return reply
 
 
@@ -266,7 +266,7 @@ def _started(guard: Guard, hook: _HookInput) -> dict[str, Any] | None:
     decision = store.decide(guard.policy, event)
     if not decision.allowed:
         store.add(event)
-        why = "it had started by then, so that nothing could stop it"
+        why = "it had already started, so nothing could stop it"
         reason = f"{decision.reason} ({why})"
         decision = msgspec.structs.replace(decision, allowed=True, action="warn", reason=reason)
     guard.note(event, decision)

@@ -222,8 +222,8 @@ def failed_reason(rule: str, why: str = "") -> str:
     """Say that a rule could not be decided, so nothing passes."""
     suffix = f" ({why})" if why.startswith("can't tell") else ""
     return (
-        f"the guard could not decide `{rule}`{suffix}, and then the policy lets nothing pass: go "
-        "on without this, and say so in your answer"
+        f"the guard could not decide `{rule}`{suffix}, and in that case the policy lets nothing "
+        "pass: go on without this, and say so in your answer"
     )
 
 
@@ -278,7 +278,7 @@ def _dispatches(rule: Rule, seen: Seen, event: Event) -> str | None:
         return None
     return (
         f"this request has made {counted(seen.dispatches, 'dispatch')}, and at most {limit} are "
-        "allowed: hand on no more work, finish with the answers that you have"
+        "allowed: do not hand on more work, finish with the answers that you have"
     )
 
 
@@ -289,7 +289,7 @@ def _per_parent(rule: Rule, seen: Seen, event: Event) -> str | None:
         return None
     return (
         f"{_called(event.sender)} has made {counted(seen.of_parent, 'dispatch')}, and at most "
-        f"{limit} are allowed: hand on no more, finish with the answers that you have"
+        f"{limit} are allowed: do not hand on more, finish with the answers that you have"
     )
 
 
@@ -381,7 +381,7 @@ def _tools(rule: Rule, _: Seen, event: Event) -> str | None:
         return None
     if meant is None:
         _known(event, "arguments")
-        raise _UndecidedError(f"whether {allowed} mean this call of {event.tool!r} can't be told")
+        raise _UndecidedError(f"can't tell whether {allowed} include this call of {event.tool!r}")
     listed = ", ".join(map(_called, allowed[:10])) or "none"
     return (
         f"{_called(event.to)} may not use {_called(event.tool)} like this, it may use {listed}: go "
@@ -425,7 +425,7 @@ _LONGEST = 2_000_000
 def _readable(event: Event) -> None:
     _known(event, "output")
     if len(event.output or "") > _LONGEST:
-        raise _UndecidedError(f"can't tell, as the answer has more than {_LONGEST:,} letters")
+        raise _UndecidedError(f"can't tell, as the answer has more than {_LONGEST:,} characters")
 
 
 def _output(rule: Rule, _: Seen, event: Event) -> str | None:

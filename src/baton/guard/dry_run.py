@@ -387,7 +387,7 @@ def read_cases(document: Document, policy: Policy) -> list[GuardCase]:
             message = f"the policy has no rule `{case.rule[:60]}`" + (f"; {hint}" if hint else "")
             problems.append(document.problem_at(("cases", place, "rule"), message))
         if case.rule is not None and case.expect == "allow":
-            message = "no rule is broken where `expect` is `allow`: leave it out"
+            message = "with `expect: allow` no rule is broken: leave `rule` out"
             problems.append(document.problem_at(("cases", place, "rule"), message))
     if not cases:
         problems.append(document.problem("there are no cases"))

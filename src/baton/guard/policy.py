@@ -242,7 +242,7 @@ def read_policy(document: Document) -> Policy:
         stated = [name for name in CHECKS if getattr(rule, name) is not None]
         if len(stated) != 1:
             message = f"has {', '.join(stated)}" if stated else "has no check"
-            hint = "a rule has one check, write several rules" if stated else suggestion("", CHECKS)
+            hint = "a rule has one check; write several rules" if stated else suggestion("", CHECKS)
             problems.append(document.problem_at(at, f"{message}: {hint}"))
             continue
         problems += [document.problem_at((*at, *p), why) for p, why in _faults(rule)]
@@ -250,7 +250,7 @@ def read_policy(document: Document) -> Policy:
             alike = kinds[rule.kind]
             rule.name = f"{rule.kind}_{alike + 1}" if alike else rule.kind
         elif _NAME.match(rule.name) is None:
-            message = f"`{rule.name[:60]}` has other letters than a-z, 0-9, `-` and `_`"
+            message = f"`{rule.name[:60]}` may only contain a-z, 0-9, `-` and `_`"
             problems.append(document.problem_at((*at, "name"), message))
         kinds[rule.kind] += 1
         if rule.name in named:
@@ -285,7 +285,7 @@ def _never(rule: Rule) -> Iterator[str]:
     about = " or ".join({"tool": "call of a tool", "output": "answer"}.get(m, m) for m in moments)
     for term in rule.places.terms:
         if term.field == "on" and not any(map(term.meets, moments)):
-            yield f"`{rule.kind}` is decided for each {about}, and `on:` leaves that out"
+            yield f"`{rule.kind}` is decided for each {about}, which `on:` leaves out"
         if term.field == "tool" and term.any_of and "tool" not in moments:
             yield f"`{rule.kind}` is decided for each {about}, which has no `tool:`"
 

@@ -83,7 +83,7 @@ def ask_function(name: str, event: Event) -> str | None:
     except SystemExit as error:
         raise RuntimeError(f"the function `{name}` ended the program ({error})") from None
     if wrong is not None and not isinstance(wrong, str):
-        raise TypeError(f"the function `{name}` returned {wrong!r:.100}, and no text or None")
+        raise TypeError(f"the function `{name}` returned {wrong!r:.100}, not a text or None")
     return wrong
 
 

@@ -161,7 +161,7 @@ class State(ABC):
                 if now is None:
                     return decision
                 seen = now
-            why = "others dispatch without an end"
+            why = "other agents keep dispatching"
         except FAILURES as error:
             why = str(error)
         return failed_decision(policy, f"the state of the tree: {why}", event.output)

@@ -97,7 +97,7 @@ def suggest(traces: Iterable[Trace]) -> str:
             seen.add(trace, turn)
     left_out = f" {counted(seen.others, 'other')} failed and were left out." if seen.others else ""
     lines = [
-        "# A starting point, made from recordings: read it, and loosen what is only chance.",
+        "# A starting point, made from recordings: read it, and loosen what is only due to chance.",
         f"# Limits hold for {SHARE:.1%} of {counted(seen.good, 'good request')}.{left_out}",
         'version: "1"',
         "on_error: closed  # `open` lets pass what a rule could not decide",

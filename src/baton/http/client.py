@@ -370,7 +370,9 @@ class Client:
                 raise
             raise BodyCancelled(_body(response, data, "the answer was truncated", sent)) from error
         except NotAllowed as error:
-            raise NoAnswer("not_allowed", f"{request.shown} is not connected to: {error}") from None
+            raise NoAnswer(
+                "not_allowed", f"no connection was made to {request.shown}: {error}"
+            ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL, LimitReached, TimeoutError) as error:
             trouble = self._trouble(error, request, response, len(data), number)
             if response is None:

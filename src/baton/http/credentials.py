@@ -84,7 +84,7 @@ def plain_address(url: str, option: str, credentials_by: str) -> str:
 def refuse_credentials(parts: SplitResult, option: str, credentials_by: str) -> None:
     """Raise InputError for an address with credentials, which ``credentials_by`` takes."""
     if "@" in parts.netloc:
-        message = f"the address holds credentials; give them by {credentials_by}"
+        message = f"the address contains credentials; give them with {credentials_by}"
         raise InputError(Problem(path=option, message=message))
 
 

@@ -166,19 +166,19 @@ def choose(
         ]
     if failing and not ranked:
         raise InputError(
-            f"{counted(failing, 'case')} {'fails' if failing == 1 else 'fail'}, and nothing tells "
-            f"at which agent: name one by {option('agent')}; "
+            f"{counted(failing, 'case')} {'fails' if failing == 1 else 'fail'}, and nothing shows "
+            f"at which agent: name one with {option('agent')}; "
             f"{suggestion('', alone) or 'no text of an agent can be changed'}"
         )
     if not ranked:
         also = f"; {unseen[0]}" if unseen else ""
         raise InputError(
-            "no train or select case fails as it is played now, so that nothing can get better: "
-            f"add cases that fail, or name what to change by {option('agent')}{also}"
+            "no train or select case fails as it is played now, so nothing can get better: "
+            f"add cases that fail, or name what to change with {option('agent')}{also}"
         )
     raise InputError(
         f"failures point to `{ranked[0]}`, whose text cannot be changed from here: name a "
-        f"component by {option('component')}; {suggestion(f'agent:{ranked[0]}', components)}"
+        f"component with {option('component')}; {suggestion(f'agent:{ranked[0]}', components)}"
     )
 
 

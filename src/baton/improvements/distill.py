@@ -500,7 +500,7 @@ def _tried(
         if len({verdict.label for verdict in seen if verdict.label in labels}) < 2:
             raise InputError(
                 "without one framework, or one group of texts, all verdicts are the same: nothing "
-                "can be tried"
+                "can be tested"
             )
         models = fit_(seen)
         for place in places:

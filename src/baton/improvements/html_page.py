@@ -101,7 +101,7 @@ def _top(improvement: Improvement, title: str) -> Iterator[str]:
         f'<span class="pill {colour}">{said}</span></div>'
     )
     of_rubric = is_of_rubric(improvement)
-    cases = f"{len(split.train)} to learn from, {len(split.select)} to choose by"
+    cases = f"{len(split.train)} to learn from, {len(split.select)} to choose with"
     facts = [
         ("labelled things" if of_rubric else "cases", f"{cases}, {len(split.held_out)} held out"),
         ("verdicts" if of_rubric else "plays", str(improvement.plays)),
@@ -279,9 +279,9 @@ def _candidate(study: Study, one: Candidate, *, is_on_way: bool) -> Iterator[str
     if one.refused is not None:
         yield f'<p class="callout error" dir="auto">{_line(one.refused)}</p>'
     facts = [f"{one.words} words", f"played {one.plays} cases"]
-    facts += [f"{name} {rounded(value)} where it was chosen" for name, value in one.select.items()]
+    facts += [f"{name} {rounded(value)} on select cases" for name, value in one.select.items()]
     if one.train is not None:
-        facts.append(f"{rounded(one.train)} where it was learnt")
+        facts.append(f"{rounded(one.train)} on train cases")
     if one.cost_usd is not None:
         facts.append(f"cost {_usd(one.cost_usd)}")
     if len(one.parents) > 1:

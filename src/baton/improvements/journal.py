@@ -24,7 +24,7 @@ from .choose_component import Pointed
 from .result import Study
 
 JOURNAL = "journal.jsonl"
-IN_USE = "another process is improving with this folder: wait for it, or end it"
+IN_USE = "another process is using this folder: wait for it, or end it"
 
 
 class Play(msgspec.Struct, kw_only=True, omit_defaults=True, tag="play"):
@@ -145,7 +145,7 @@ class Journal:
             make_folder(folder)
             file = open_own(folder / JOURNAL, "xb")
         except OSError as error:
-            message = f"no improvement can be kept here: {error.strerror}"
+            message = f"no improvement can be stored here: {error.strerror}"
             raise InputError(Problem(file=str(folder), message=message)) from None
         keep_others_out(file, folder, IN_USE)
         made = cls(file, [])

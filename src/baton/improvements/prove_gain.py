@@ -185,7 +185,7 @@ def _lost(
     gone = sum(bool(before[id_].values.get(aimed)) for id_ in lost if id_ in before)
     return (
         f"{len(lost)} of {counted(len(every), 'held-out case')} have no value of {aimed} on one "
-        f"side ({gone} had one before), by errors or as it says nothing of them"
+        f"side ({gone} had one before), because of errors, or because it says nothing about them"
     )
 
 
@@ -242,12 +242,12 @@ def _values(side: Mapping[str, CaseValues], axis: Axis) -> dict[str, Sequence[fl
 
 def _not_better(change: AxisChange | None, groups: int, needed: int | None) -> str | None:
     if change is None:
-        return "no held-out case has a value of what was aimed at"
+        return "no held-out case has a value on the aimed axis"
     if change.change == "better":
         return None
     if change.change == "worse":
         return f"{change.axis} is worse: it {_moved(change)}"
-    more = f"; about {needed} would tell" if needed is not None else ""
+    more = f"; about {needed} would be enough to tell" if needed is not None else ""
     if not change.difference.difference.value:
         return f"{change.axis} stays at {rounded(change.difference.after)}"
     return (

@@ -481,11 +481,13 @@ class RubricSearch:
     def _fault(self, text: str) -> str | None:
         if text in self._numbers:
             number = self._numbers[text]
-            return "it is the text as it is" if number == 0 else f"it is candidate {number} again"
+            return (
+                "it is the current text" if number == 0 else f"it is the same as candidate {number}"
+            )
         faults = faults_of_change(self._before, text)
         words = len(text.split())
         if words > self._most_words:
-            faults.append(f"it has {words} words, and may have {self._most_words}")
+            faults.append(f"it has {words} words; at most {self._most_words} are allowed")
         return "; ".join(faults) or self._leaks.fault(text)
 
     # Figures.

@@ -140,7 +140,7 @@ class _Run:
         notes = list(drawn.notes)
         if left_out:
             notes.append(
-                f"{counted(len(left_out), 'case')} left out: they say nothing of what should happen"
+                f"{counted(len(left_out), 'case')} left out: they do not say what should happen"
             )
         self.plays = Plays(moments, journal, options, self.split, blame)
         self.result = Improvement(
@@ -233,7 +233,8 @@ class _Run:
         if not differing:
             return False
         observed = (
-            f"{len(differing)} of {counted(len(some), 'case')} came out otherwise when played again"
+            f"{len(differing)} of {counted(len(some), 'case')} had another outcome when played "
+            "again"
         )
         if self.options.max_calls is not None:
             self.result.notes.append(
@@ -425,7 +426,7 @@ class _Search:
         ]
         before, after = base[aimed], one.select[aimed]
         moved = f"{aimed} from {rounded(before, after)} to {rounded(after, before)}"
-        return f"candidate {one.number} moves {moved}, and {', '.join(worse[:3])}, which is worse"
+        return f"candidate {one.number} moves {moved}, but makes this worse: {', '.join(worse[:3])}"
 
     def _winner(self) -> int | None:
         """Return the candidate that gains most on the select cases; ``None`` if none gains.
@@ -608,13 +609,15 @@ class _Search:
         """Return which rule a text breaks; ``None`` if it may be played."""
         if text in self._numbers:
             number = self._numbers[text]
-            return "it is the text as it is" if number == 0 else f"it is candidate {number} again"
+            return (
+                "it is the current text" if number == 0 else f"it is the same as candidate {number}"
+            )
         if are_examples(self.component):
             return self._leaks.fault(text)
         faults = faults_of_change(self._before, text, self._tools)
         words = len(text.split())
         if words > self._most_words:
-            faults.append(f"it has {words} words, and may have {self._most_words}")
+            faults.append(f"it has {words} words; at most {self._most_words} are allowed")
         return "; ".join(faults) or self._leaks.fault(text)
 
     async def _ask(self, name: str, material: Material) -> Any:

@@ -194,7 +194,7 @@ def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = 
     """
     repeated = [id_ for id_, times in Counter(unit.id for unit in units).items() if times > 1]
     if repeated:
-        raise InputError(f"several cases have the id `{repeated[0]}`: parts go by ids")
+        raise InputError(f"several cases have the id `{repeated[0]}`: give each an id of its own")
     ordered = sorted(units, key=lambda unit: unit.id)
     notes: list[str] = []
     group_of = _grouped(ordered, by_issue=True)
@@ -203,8 +203,8 @@ def draw(units: Sequence[Unit], seed: int, shares: tuple[float, float, float] = 
         if len(set(apart.values())) >= LEAST_GROUPS:
             group_of = apart
             notes.append(
-                "nearly all cases are of the same issues, so that one issue is in several parts: "
-                "what is proven holds for these issues, and need not hold for others"
+                "nearly all cases are of the same issues, so one issue is in several parts: what "
+                "is proven holds for these issues, but may not hold for others"
             )
     sizes = Counter(group_of.values())
     if len(sizes) < LEAST_GROUPS:
@@ -379,7 +379,7 @@ class Leaks:
         leaked = self.found(candidate)
         if not leaked:
             return None
-        return f"it holds text of cases that are held out: `{leaked[0]}`"
+        return f"it contains text of held-out cases: `{leaked[0]}`"
 
 
 def _runs(text: str, least: int = _RUN) -> set[tuple[str, ...]]:

@@ -212,7 +212,7 @@ def _why_not(change: Change, files: Sequence[Path], root: Path) -> str:
     if not files:
         return (
             f"`{name}`: no file has its text as it was when the improvement began. Either it has "
-            "changed since, or the program makes it while it runs; copy the new text by hand"
+            "changed since, or the program builds it at run time; copy the new text by hand"
         )
     listed = ", ".join(dict.fromkeys(str(file.relative_to(root)) for file in files))
     return f"`{name}`: its text is in {len(files)} places ({listed}): change it by hand"

@@ -103,7 +103,7 @@ FAULTS = Limit(
 )
 NAME_LENGTH = Limit(
     "name length",
-    "characters of a name for which a similar one is searched",
+    "characters of a name for which similar ones are searched",
     100,
     "The time to compare two texts grows with the product of their lengths, and a key of a "
     "megabyte is not a misspelling.",

@@ -352,7 +352,9 @@ def _check_patterns(patterns: Sequence[tuple[str, str]], path: str) -> None:
     for name, pattern in patterns:
         at = f"{path}.patterns.{name}"
         if not re.fullmatch(r"[a-z_][a-z0-9_]{0,30}", name):
-            message = "the name of a pattern has lower-case letters, digits and `_`, up to 31"
+            message = (
+                "the name of a pattern has up to 31 characters: lower-case letters, digits and `_`"
+            )
             raise InputError(Problem(path=at, message=message))
         if len(pattern) > _LONGEST_PATTERN:
             message = f"is longer than {_LONGEST_PATTERN} characters"

@@ -103,7 +103,7 @@ def exception_line(error: BaseException, most: int = 300) -> str:
     try:
         text = folded_line(str(error))
     except Exception as worse:  # noqa: BLE001 - an exception of a library may fail here
-        text = f"its text cannot be made: {type(worse).__name__}"
+        text = f"its text is not available: {type(worse).__name__}"
     text = text if len(text) <= most else f"{text[:most]}…"
     return f"{type(error).__name__}{f': {text}' if text else ''}"
 

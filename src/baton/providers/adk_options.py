@@ -146,4 +146,4 @@ def _auth_type(api_key: str | None, username: str | None) -> AuthType:
 def _refuse(kind: AuthType, **given: str | None) -> None:
     for name, value in given.items():
         if value is not None:
-            raise option_error(name, f"is given and not used by `auth_type: {kind}`")
+            raise option_error(name, f"is given, but `auth_type: {kind}` does not use it")

@@ -21,7 +21,7 @@ from baton.readers.adk.wire import Wire
 from baton.stand_ins import StandInError
 
 _EVENT = 200  # bytes of a typical event, to estimate the time to read it
-ENDED = "the case was ended before the turn was"
+ENDED = "the case ended before the turn did"
 
 
 class SessionKey(NamedTuple):

@@ -32,7 +32,7 @@ from baton.readers.adk.wire import Wire, read_events
 from baton.stand_ins import Play
 
 _NO_PLUGIN = (
-    "the server has no plug-in of Baton, so that nothing was played: add "
+    "the server has no plug-in of Baton, so nothing was played: add "
     "`plugins=[baton.adk.Plugin()]` to its App, or start it with `--extra_plugins "
     f"baton.adk.Plugin`, and with {SWITCH}=on"
 )

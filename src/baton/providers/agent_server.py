@@ -248,7 +248,7 @@ class Restarter:
             except TimeoutError:
                 # In the last moment a server that has just answered 503 can be too slow, too.
                 if trouble == not_asked or left >= _LEAST_WAIT:
-                    trouble = "it accepts connections and does not answer"
+                    trouble = "it accepts connections but does not answer"
             await asyncio.sleep(min(_PAUSE, left))
         raise ProviderError(
             f"the server did not come back within {self._timeout:g} s (`restart_timeout`) "

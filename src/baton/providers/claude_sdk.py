@@ -223,7 +223,7 @@ class Waiting:
             self._answered = False
 
 
-ENDED = "the case was ended before the turn was"
+ENDED = "the case ended before the turn did"
 GRACE = 2.0
 """Seconds to wait for a round that a notification starts, if no message reports an idle session."""
 

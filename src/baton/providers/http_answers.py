@@ -173,7 +173,7 @@ class Path:
             return [match.value for match in query.finditer(document)]
         except (JSONPathError, RecursionError) as error:
             reason = error.args[0] if error.args else type(error).__name__
-            raise ProviderError(f"{self} cannot be looked for: {reason}") from None
+            raise ProviderError(f"{self} cannot be searched for: {reason}") from None
 
     def __str__(self) -> str:
         return f"`{self.option}` ({self.text})"
@@ -383,7 +383,7 @@ def _dispatch(match: Any, group: _Group) -> tuple[StatedDispatch, bool]:
     parts = group.parts
     kind = group.kind or parts["kind"].needed(match)
     if kind not in _KINDS:
-        raise ProviderError(f"{parts['kind']}: “{kind}” is none of {', '.join(_KINDS)}")
+        raise ProviderError(f"{parts['kind']}: “{kind}” is not one of {', '.join(_KINDS)}")
     values = {name: parts[name].one(match) for name in ("prompt", "result") if name in parts}
     sender = parts["sender"].one(match) if "sender" in parts else msgspec.UNSET
     stated = StatedDispatch(

@@ -105,7 +105,7 @@ class Shared:
 
 
 SessionId = str | int | float | None
-ENDED = "the case was ended before the turn was"
+ENDED = "the case ended before the turn did"
 
 
 class Endpoint(NamedTuple):

@@ -84,7 +84,7 @@ class Prompts:
         """Return the current texts; raises ProviderError if there are none."""
         if not self.texts:
             raise ProviderError(
-                f"`{kind}` does not know the texts of its agents: name their files by `prompts:`"
+                f"`{kind}` does not know the texts of its agents: name their files with `prompts:`"
             )
         return dict(self.texts)
 

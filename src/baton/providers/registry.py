@@ -71,7 +71,7 @@ def make_provider(
     plain = dict(spec)
     kind = plain.get("type")
     if not isinstance(kind, str):
-        raise InputError(Problem(path="type", message="is missing: which provider is it?"))
+        raise InputError(Problem(path="type", message="is missing: name the provider"))
     try:
         provider = provider_entry(kind).target
         plain = in_our_words(plain)

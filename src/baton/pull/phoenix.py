@@ -286,8 +286,8 @@ async def _ids(store: Store, base: str, query: Query, size: int) -> AsyncIterato
             yield each.trace_id
     except NotJson:
         raise PullError(
-            f"{store.url} lists no traces: is that Phoenix, and a recent one? "
-            f"An older one gives those that are named by {option('trace')}"
+            f"{store.url} lists no traces: is that Phoenix, and a recent version? "
+            f"With an older one, name each trace with {option('trace')}"
         ) from None
     except NotFound as error:
         raise _worded(error) from None

@@ -83,7 +83,7 @@ def ends_early(steps: Iterable[Step], on_its_way: Dispatch | None = None) -> str
         if type(step) is ToolCall and step.status == "unanswered":
             return f"the recording ends before `{step.name}` is answered"
     if on_its_way is not None:
-        return f"the recording ends before `{on_its_way.to_agent}` gets to work"
+        return f"the recording ends before `{on_its_way.to_agent}` starts to work"
     return None
 
 

@@ -157,7 +157,7 @@ def in_form(cases: Dataset, form: Played | None) -> list[Case]:
     changed = []
     for case in cases:
         if case.dispatch is None or form == "conversation":
-            what = "is of no dispatch" if case.dispatch is None else "is of one dispatch"
+            what = "is not about a dispatch" if case.dispatch is None else "is about one dispatch"
             raise InputError(f"the case `{case.id}` {what}: it has no form `{form}`")
         moment = msgspec.structs.replace(case.dispatch, form=form)
         if moment.lacks is not None:

@@ -321,7 +321,7 @@ async def texts_of(provider: ConfiguredProvider[Any]) -> tuple[dict[str, str], s
     if not texts:
         raise InputError(
             "the program has no texts that can be changed: have it ask for them, as in "
-            '`baton.prompts.get("agent:desk", "You are ...")`, or name files by `prompts:`'
+            '`baton.prompts.get("agent:desk", "You are ...")`, or name files with `prompts:`'
         )
     named = (name.removeprefix("tool:") for name in texts if name.startswith("tool:"))
     return texts, {*tools, *named}

@@ -83,7 +83,7 @@ def summary(replayed: Replayed) -> list[str]:
         )
     if replayed.errors:
         lines.append(
-            f"{counted(len(replayed.errors), 'case')} could not be played, and count in no rate"
+            f"{counted(len(replayed.errors), 'case')} could not be played and count in no rate"
         )
     return lines
 

@@ -344,7 +344,7 @@ def distilled_line(small: DistilledUse, asked: Asked) -> str:
     if small.audited:
         parts.append(f"the judge agreed in {small.agreed:,} of {small.audited:,} that it checked")
     if drifts(small):
-        parts.append(f"DRIFT: more than {small.limit:.0%} differ, train it again or switch it off")
+        parts.append(f"DRIFT: more than {small.limit:.0%} differ; train it again, or switch it off")
     return ", ".join(parts)
 
 

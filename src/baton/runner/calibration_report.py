@@ -302,7 +302,7 @@ def keep(report: CalibrationReport, files: Iterable[Path], root: Path) -> list[s
             if calibration.lacking and not earlier.lacking:
                 why = f"is not evidence: {calibration.lacking[0]}"
             notes.append(
-                f"the calibration of {counted(earlier.n, 'label')} stays, this one {why}; "
+                f"the calibration of {counted(earlier.n, 'label')} is kept: this one {why}; "
                 f"delete {file} to replace it"
             )
     return notes

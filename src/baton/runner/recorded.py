@@ -72,7 +72,7 @@ def kept_traces(
 
 def none_chosen(traces: int) -> InputError:
     """Return the error that none of the traces was selected."""
-    return InputError(f"none of {counted(traces, 'trace')} is among those that are chosen")
+    return InputError(f"none of {counted(traces, 'trace')} is among the selected cases")
 
 
 def name_of(trace_id: str, location: str | None) -> str:

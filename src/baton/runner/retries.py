@@ -139,8 +139,8 @@ class Watch:
         limit = self._wanted.max_agent_cost
         if limit is not None and self._unpriced:
             texts.append(
-                f"`max_agent_cost` lacks costs of {counted(self._unpriced, 'case')}: "
-                "no source or price states them"
+                f"`max_agent_cost` ignores costs of {counted(self._unpriced, 'case')}: "
+                "neither the agents nor `prices:` state them"
             )
         return texts
 

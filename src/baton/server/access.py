@@ -260,7 +260,7 @@ class Access:
                 Problem(
                     path="--host",
                     message=(
-                        f"without API keys the server listens on this machine only, not on "
+                        f"without API keys the server listens only on this machine, not on "
                         f"`{host}`; make a key first: baton serve keys create NAME --right ingest"
                     ),
                 )
@@ -336,7 +336,7 @@ class Access:
         if peer is None or not is_loopback(peer) or any(name in headers for name in _FORWARDED):
             raise Denied(
                 401,
-                "without API keys this server answers this machine only",
+                "without API keys this server answers only this machine",
                 "make a key with baton serve keys create NAME, or list the proxy in "
                 "`trusted_proxies:` of server.yaml",
             )

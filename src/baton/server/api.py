@@ -422,7 +422,7 @@ def _save_rubric(call: Call) -> Any:
     try:
         return save_rubric(call.state.live_settings(), to_save)
     except ChangedMeanwhileError as error:
-        advice = "GET /api/v1/rubrics?name=NAME has the text and the digest of now"
+        advice = "GET /api/v1/rubrics?name=NAME returns the current text and digest"
         raise Denied(409, str(error), advice) from None
 
 
@@ -629,7 +629,7 @@ ENDPOINTS = (
         "GET",
         "/rows/parts",
         "read",
-        "Where to cut `/rows`, `/records` or `/otlp`, to fetch parts side by side",
+        "Where to cut `/rows`, `/records` or `/otlp`, to fetch parts in parallel",
         Parts,
         _parts,
         _List,

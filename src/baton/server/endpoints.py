@@ -195,7 +195,7 @@ def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filt
             if len(value) > _VALUE:
                 raise InputError(f"longer than {_VALUE} characters")
             if "\0" in value:
-                raise InputError("contains a NUL character, which no text in the store has")
+                raise InputError("contains a NUL character, which the store cannot hold")
             if name in own:
                 if name in plain:
                     raise InputError("is given twice")

@@ -73,6 +73,6 @@ def read_cursor(cursor: str | None, shape: Any) -> list[Any] | None:
         values = msgspec.json.decode(packed, type=shape)
     except (ValueError, msgspec.DecodeError):
         raise InputError(
-            "`cursor` is not one of this list: take `next` of the page before"
+            "`cursor` does not belong to this list: use `next` of the previous page"
         ) from None
     return list(values)

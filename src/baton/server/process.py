@@ -149,7 +149,7 @@ def _nowhere(request: Request, error: Exception) -> Response:
         return error.answer()
     body = {
         "error": f"there is nothing at {request.url.path[:100]}",
-        "do": "agents send to /v1/traces and /v1/logs; /api/v1/openapi.json says what can be asked",
+        "do": "agents send to /v1/traces and /v1/logs; /api/v1/openapi.json describes the API",
     }
     return JSONResponse(body, 404)
 

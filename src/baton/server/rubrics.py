@@ -294,8 +294,8 @@ def _versioned(before: str, text: str, rubric: Rubric, *, next_version: bool) ->
     new = following(old.version)
     if not next_version:
         message = (
-            f"the question changed, and the version is still {old.version}: verdicts and "
-            f"calibrations are told apart by it; write {new}"
+            f"the question changed, but the version is still {old.version}: verdicts and "
+            f"calibrations are kept per version; write {new}"
         )
         raise InputError(Problem(path="version", message=message))
     changed = _VERSION.sub(lambda match: f'{match[1]}"{new}"', text, count=1)

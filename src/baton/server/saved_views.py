@@ -65,7 +65,7 @@ def save_view(
             connection.execute(insert(saved_view).values(row))
         except IntegrityError:
             raise InputError(
-                f"there is a view `{name}`: delete it first, or take another name"
+                f"a view `{name}` already exists: delete it first, or choose another name"
             ) from None
 
 

@@ -524,7 +524,7 @@ def named_settings(
         agents |= offered.agents
         datasets += [folder for folder in offered.datasets if folder not in datasets]
     if file is None and _USUAL.exists():
-        tell(f"{_USUAL} is here and is not used, as it was not named: baton serve {_USUAL}")
+        tell(f"{_USUAL} is not used, because it was not named: baton serve {_USUAL}")
     stated: dict[str, Any] = {
         **options,
         **{name: str(path) for name in ("folder", "rubrics") if (path := options.get(name))},

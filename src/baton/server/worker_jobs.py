@@ -78,7 +78,7 @@ class Live:
                 of = self._names.get(project, "")
                 known = suggestion(rule, self._rules.names(of))
                 LOG.warning(
-                    "a program of project `%s` names the rule `%s`, which there is not; %s",
+                    "a program of project `%s` names the rule `%s`, which does not exist; %s",
                     of, rule[:200], known,
                 )  # fmt: skip
 

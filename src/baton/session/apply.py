@@ -112,7 +112,7 @@ def apply_improvement(
     resolved = find_target([target or known.target], trusted, app)
     places = variants_of(resolved.config if resolved.provider is None else None, variant)
     if len(places) > 1:
-        raise InputError(f"the config has several providers: name one by {option('variant')}")
+        raise InputError(f"the config has several providers: name one with {option('variant')}")
     apart, spec = in_own_process(resolved.config, resolved.provider, is_played=False)
     provider = build_agent(apart, spec, places[0], {})
     folder = provider.around.folder.resolve()
@@ -175,7 +175,7 @@ def _commit(files: list[FileChange], folder: Path, branch: str, known: Improveme
     for each in files:
         head = repository.at_head(each.path)
         if head is None:
-            message = "is not committed, so that a branch cannot have its change"
+            message = "is not committed, so a branch cannot contain its change: commit it first"
             raise InputError(Problem(file=str(each.path), message=message))
         if head.data == each.before:
             committed[each.path] = each.after

@@ -131,7 +131,8 @@ def _played_again(
     at = f"step `{suspect.step}` of `{one.trace.id}`"
     if moment is None:
         raise InputError(
-            f"`{suspect.agent}` cannot be played from {at}: no dispatch set it to work or was made"
+            f"`{suspect.agent}` cannot be played from {at}: no dispatch started it, and "
+            "it made none"
         )
     made = index_of(one.trace).dispatches[moment.dispatch]
     expected = as_made(one.trace, made) if moment.is_chosen_right else None
@@ -144,7 +145,7 @@ def _played_again(
     replayed = replay([case], agent, moment.evaluators or None, **play)
     (played,) = replayed.cases
     plays = [*played.unchanged, *played.changed]
-    errors = [each.error or "it broke" for each in plays if each.status == "error"]
+    errors = [each.error or "a play failed" for each in plays if each.status == "error"]
     if errors:
         raise InputError(f"`{suspect.agent}` cannot be played from {at}: {errors[0]}")
     differing = [differences(played.recorded, each) for each in played.unchanged if played.recorded]

@@ -149,7 +149,7 @@ def calibrate(
         try:
             report = run_until_terminated(ask_judges())
         except Terminated:
-            note("verdicts that were given are kept: the next run takes them over")
+            note("verdicts so far are kept: the next run reuses them")
             raise
     if labels.file is not None:
         for kept in keep(report, [labels.file], Path(out)):
@@ -162,7 +162,9 @@ def labels_first(
 ) -> tuple[GivenLabels, Sequence[PathLike]]:
     """Read the labels that come first, if any, and return what comes after them."""
     if not files:
-        raise InputError("name labels and what they are of: baton calibrate RUBRIC LABELS TRACES")
+        raise InputError(
+            "name labels and the traces they are about: baton calibrate RUBRIC LABELS TRACES"
+        )
     rest = files[1:]
     if names_server(files[0]):
         address = str(files[0])
@@ -186,7 +188,7 @@ def labels_first(
     if is_evaluation(first):
         return GivenLabels([], None, None), files
     dataset = load_dataset(first) if first.is_dir() or kind_of_file(first) == "dataset" else None
-    swapped = "is a recording, not labels: name the labels first, then what they are of"
+    swapped = "is a recording, not labels: name the labels first, then the recording"
     if dataset is None and (recordings := given_as([first], "traces", swapped)):
         raise InputError(recordings)
     every = read_labels(first) if dataset is None else labels_of(dataset)

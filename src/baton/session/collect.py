@@ -153,7 +153,7 @@ def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> 
     few = [each for each in collected.strata if each.chosen < LEAST]
     for stratum in few[:_NAMED]:
         cases = counted(stratum.chosen, "case")
-        yield f"{stratum.agent}: {cases}; {LEAST} or more would tell its rate"
+        yield f"{stratum.agent}: {cases}; {LEAST} or more are needed to measure its rate"
     if len(few) > _NAMED:
         yield f"{len(few) - _NAMED} more agents have fewer than {LEAST} cases"
     chosen = len(collected.chosen)
@@ -165,6 +165,6 @@ def shortcomings(collected: Collected, count: int, *, failing: bool = False) -> 
         green = f"{100 * share:.0f} % are green"
         yield f"{green}; a good set has 60 to 70 %: there are too many {side} ones"
     if collected.unscored:
-        yield f"{counted(collected.unscored, 'dispatch')} without a verdict: not chosen from"
+        yield f"{counted(collected.unscored, 'dispatch')} without a verdict left out"
     if collected.refused:
         yield f"{counted(collected.refused, 'conversation')} left out: no consent"

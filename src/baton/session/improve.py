@@ -582,4 +582,4 @@ def new_folder(root: Path, name: str | None) -> Path:
         folder = root / (f"{stamp}-{slug}" + (f"-{attempt}" if attempt > 1 else ""))
         if not folder.exists():
             return folder
-    raise InputError(f"{root}: too many improvements of this second")
+    raise InputError(f"{root}: too many improvements started in this second")

@@ -57,7 +57,7 @@ def init(
 
     Args:
         agent: a folder of ADK agents, the address of an ADK server, ``module:function``, or
-            ``sample`` for two of ours.
+            ``sample`` for two sample agents.
         message: the first message of the user.
         ci: ``github``, ``gitlab`` or ``none``.
         force: overwrite existing files.
@@ -184,9 +184,8 @@ def _template(name: str) -> str:
 
 
 _HEAD = """\
-# What the agents did when they were asked once, as what is expected from now on. Facts in
-# `prompt_contains` are the user's, those in `response_contains` came from tools and other agents:
-# take out what may differ the next time.
+# Expects what the agents did in one run. Facts in `prompt_contains` came from the user, those in
+# `response_contains` from tools and other agents: remove what may differ the next time.
 """
 _KEPT = ("id", "input", "agents", "dispatches", "response_contains")
 

@@ -454,7 +454,7 @@ def _fix_of(work: _Work, now: Mapping[str, str], texts: Mapping[str, str] | None
     if texts:
         if len(texts) != 1:
             raise InputError(
-                f"{option('with')} takes one text here: of several, none could be proven"
+                f"{option('with')} takes one text here: none of several could be proven by itself"
             )
         ((name, after),) = texts.items()
         kind = kind_of_text(name, work.issue.sender)

@@ -123,7 +123,7 @@ def _url(name: str) -> str:
         return os.environ.get("PHOENIX_COLLECTOR_ENDPOINT") or _PHOENIX
     url = os.environ.get("LANGFUSE_BASE_URL") or os.environ.get("LANGFUSE_HOST")
     if not url:
-        raise InputError(f"name the server by {option('url')} or LANGFUSE_BASE_URL")
+        raise InputError(f"name the server with {option('url')} or LANGFUSE_BASE_URL")
     return url
 
 

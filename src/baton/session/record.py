@@ -163,7 +163,7 @@ def _recorded(file: Path | None, code: int, size: int, notes: list[dict[str, Any
         problems.append(f"OpenTelemetry is not installed: {install(requirement('otel'))}")
     elif not notes:
         problems.append(
-            "no Python was started that has Baton: install it where the program runs: "
+            "no Python with Baton installed was started: install it where the program runs: "
             f"{install(requirement('otel'))}"
         )
     sent = any("sent" in each for each in notes)

@@ -248,7 +248,7 @@ def _agent_of(
     if len(places) > 1 and loaded is not None:
         names = ", ".join(f"`{name}`" for name in variant_names(loaded))
         raise InputError(
-            f"the config has several providers ({names}): name one by {option('variant')}"
+            f"the config has several providers ({names}): name one with {option('variant')}"
         )
     options["config"] = loaded
     catalog = inputs_of(options, Dataset([])).catalog or {}

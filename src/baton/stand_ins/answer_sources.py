@@ -52,7 +52,7 @@ class Recordings:
             if each.kind == kind and each.name == name and _may_be(each.agent, agent)
         ]
         if not places:
-            raise NoAnswer("the recording has no call of it")
+            raise NoAnswer("the recording does not contain a call of it")
         wanted = comparable(input)
         same = [place for place in places if comparable(self._recorded[place].input) == wanted]
         fresh = next((place for place in same if place not in self._used), None)
@@ -60,7 +60,7 @@ class Recordings:
             return self._take(same[-1] if fresh is None else fresh, "replay")
         fresh = next((place for place in places if place not in self._used), None)
         if fresh is None:
-            raise NoAnswer("the recording has no call of it with these arguments")
+            raise NoAnswer("the recording does not contain a call of it with these arguments")
         return self._take(fresh, "replay in order")
 
     def made_before(self, name: str, input: Any) -> Answer | None:

@@ -317,7 +317,7 @@ class Play:
     def _answer(self, request: Request, mode: str, spec: StandIn | None) -> Answer:
         """Return the answer of a mode; raises NoAnswer."""
         if mode == "fixture":
-            raise NoAnswer("no written answer is for these arguments")
+            raise NoAnswer("none of the written answers is for these arguments")
         if mode == "schema":
             schema = (spec and spec.schema) or request.schema
             if schema is None:

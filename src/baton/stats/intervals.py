@@ -107,7 +107,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Estimate
     """
     n = len(values)
     if n == 0:
-        raise ValueError("no mean of no values")
+        raise ValueError("a mean needs at least one value")
     mean = fmean(values)
     # Five values of 1.0 have no spread: the bootstrap would give [1.0, 1.0], as if the next value
     # had to be 1.0 as well.

@@ -80,7 +80,7 @@ def _stored(visit: Visit) -> Stored:
             404,
             f"there is no conversation {id_} in this project",
             "the list of conversations has all that are kept; others may be in another project, "
-            "or of before this store",
+            "or older than this store",
         )
     return there
 

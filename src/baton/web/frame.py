@@ -198,7 +198,7 @@ class Web:
                 if not hmac.compare_digest(given.encode(), visit.session.csrf.encode()):
                     raise Denied(
                         403,
-                        "the page that sent this is not of this session",
+                        "the page that sent this belongs to another session",
                         "load the page again and repeat what you did",
                     )
             answer = run(visit)

@@ -67,7 +67,7 @@ def lines_to_send(visit: Visit) -> list[Way]:
         Way(
             "Any other OpenTelemetry exporter",
             (*first, f"{exporter}OTEL_EXPORTER_OTLP_ENDPOINT={url} your-program"),
-            "Spans by the conventions of OpenTelemetry GenAI or OpenInference.",
+            "Spans that follow the conventions of OpenTelemetry GenAI or OpenInference.",
         ),
         Way(
             "Existing recordings",

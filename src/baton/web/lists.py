@@ -115,7 +115,9 @@ def read_listing(
         problems += error.problems
     text = (visit.query("text") or "").strip() or None
     if text is not None and not 2 <= len(text) <= 200:
-        problems.append(Problem(path="text", message="a text to search for has 2 to 200 letters"))
+        problems.append(
+            Problem(path="text", message="a text to search for has 2 to 200 characters")
+        )
     if problems:
         raise InputError(problems)
     unique = tuple(dict.fromkeys(words))

@@ -337,7 +337,7 @@ def _found(visit: Visit, conversation: int, subject: str) -> tuple[Trace, Dispat
     raise Denied(404, f"conversation {conversation} has no dispatch `{subject[:100]}`", _ADVICE)
 
 
-_ADVICE = "the review has what waits for a label"
+_ADVICE = "the review page lists what waits for a label"
 
 
 def _item(visit: Visit) -> View:

@@ -222,7 +222,7 @@ def _queue_lines(visit: Visit, asked: lists.Whole) -> dict[str, Any]:
 def _fix(problem: ProblemItem | Unread) -> str:
     """Return how to fix something that could not be read."""
     if problem.reader != __version__:
-        return f"Baton {problem.reader} tried; read it again with {__version__}"
+        return f"Baton {problem.reader} could not read it; read it again with {__version__}"
     return "correct the sender, or read it again with a later version of Baton"
 
 

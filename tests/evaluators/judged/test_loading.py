@@ -43,7 +43,7 @@ def test_a_rubric_is_read_and_words_like_yes_stay_words(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("unit: turn", "untit: turn", "polite.yaml:3: untit: unknown key; did you mean `unit`?"),
-        ("unit: turn", "unit: turns", "polite.yaml:3: unit: `turns` is none of"),
+        ("unit: turn", "unit: turns", "polite.yaml:3: unit: `turns` is not one of"),
         ("answer, h", "anwser, h", "polite.yaml:6: inputs[1]: no input `anwser`; did you mean `answer`"),
         ("answer, h", "received, h", "inputs[1]: `received` is an input of dispatch, run, not of turn"),
         ("answer, h", "request, h", "polite.yaml:6: inputs[1]: `request` is a duplicate"),

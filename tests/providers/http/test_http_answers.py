@@ -180,7 +180,7 @@ def test_the_trace_id_of_an_answer_is_kept_for_joining_spans(endpoint: Endpoint)
         (
             {"reply": "ok", "to": ["b"]},
             {"dispatches": {"path": "$.to", "to": "$[0]", "kind": "$[0]"}},
-            "“b” is none of transfer, delegate, sequence",
+            "“b” is not one of transfer, delegate, sequence",
         ),
         ({"reply": ["a", 1]}, {"answer": "$.reply[*]"}, "matches several values, not all text"),
         ({"reply": "ok", "n": "7"}, {"usage": {"requests": "$.n"}}, 'is not a number: "7"'),
@@ -245,4 +245,4 @@ def test_json_in_another_encoding_is_read(endpoint: Endpoint) -> None:
 
 def test_an_answer_too_deep_to_be_searched_is_an_error(endpoint: Endpoint) -> None:
     endpoint.answers(reply(b'{"reply":' + b"[" * 900 + b"]" * 900 + b"}"))
-    assert "cannot be looked for" in str(refused(endpoint, case_of("hi"), answer="$..text"))
+    assert "cannot be searched for" in str(refused(endpoint, case_of("hi"), answer="$..text"))

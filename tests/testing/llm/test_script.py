@@ -53,7 +53,7 @@ def test_one_answer_is_for_all_requests() -> None:
 def test_a_list_is_gone_through_and_its_end_is_an_error() -> None:
     with over("request 2: the script has 1 answers"), llm_server(["Yes."]) as llm:
         assert ask(llm, "one") == "Yes."
-        assert "this is one request more" in refused(llm, "two")
+        assert "but this is request" in refused(llm, "two")
 
 
 def test_what_a_function_raises_is_reported_at_both_ends() -> None:

@@ -189,7 +189,7 @@ def _finding_faults(rubric: Rubric) -> Iterator[tuple[Place, str]]:
             if label not in labels:
                 yield place, f"no label `{label}`; {suggestion(label, labels)}"
             elif rubric.answer.score_of(label) is None:
-                yield place, f"`{label}` has no score, and settles nothing"
+                yield place, f"`{label}` has no score, so it settles nothing"
 
 
 def _files(folders: Iterable[Path], problems: list[Problem]) -> Iterator[Path]:

@@ -129,7 +129,9 @@ def schema_check(schema: dict[str, Any], path: str) -> SchemaCheck:
         raise InputError(Problem(path=path, message=message))
     dangling = next((ref for ref in _references(schema) if not _leads_somewhere(schema, ref)), None)
     if dangling is not None:
-        raise InputError(Problem(path=path, message=f"`$ref` {dangling!r} leads nowhere"))
+        raise InputError(
+            Problem(path=path, message=f"`$ref` {dangling!r} points to nothing in the schema")
+        )
     draft: Any = Draft202012Validator
     if "$schema" in schema:
         named = schema["$schema"]
@@ -174,7 +176,7 @@ def _check_patterns(schema: Any, path: str) -> None:
             # With this keyword, jsonschema itself searches for the pattern, without a time limit.
             if unevaluated and pattern != single and has_several_repeats(pattern):
                 message = (
-                    f"{pattern!r} has several open repeats, which `patternProperties` may not "
+                    f"{pattern!r} has several unbounded repeats, which `patternProperties` may not "
                     "have in a schema with `unevaluatedProperties`; use `additionalProperties`"
                 )
                 raise InputError(Problem(path=path, message=message))

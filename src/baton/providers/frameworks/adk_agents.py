@@ -248,8 +248,8 @@ def moment_of(case: Case, message: str) -> Moment:
     dispatch = case.dispatch
     if dispatch is not None and dispatch.form == "decision" and dispatch.call.kind == "sequence":
         raise ProviderError(
-            f"`{dispatch.call.to}` follows `{dispatch.call.sender}` by the program, so that no "
-            "agent chooses: play it as `child` or `integration`"
+            f"`{dispatch.call.to}` is started by the program, after `{dispatch.call.sender}`, so "
+            "no agent chooses: play it as `child` or `integration`"
         )
     name, messages = asked_of(case)
     places = [place for place, each in enumerate(messages) if each.role == "user" and each.text]

@@ -242,7 +242,7 @@ def _refuse_move(error: Exception) -> None:
     to = getattr(error.args[0] if error.args else None, "goto", None)
     whom = f" to `{to}`" if isinstance(to, str) and to else ""
     raise ProviderError(
-        f"the agent hands over{whom}, in place of giving an answer, which it cannot when it is "
+        f"the agent hands over{whom} instead of answering, which it cannot do when it is "
         "played by itself: play the whole conversation (`--form conversation`)"
     ) from error
 

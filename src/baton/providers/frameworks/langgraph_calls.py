@@ -647,7 +647,7 @@ def _update(graph: Any, state: Any, name: str, answer: Any) -> dict[str, Any]:
     new = [key for key in outputs if key not in held]
     if len(new) == 1:
         return {new[0]: answer}
-    keys = ", ".join(f"`{key}`" for key in outputs) or "nothing that is known"
+    keys = ", ".join(f"`{key}`" for key in outputs) or "unknown"
     raise ProviderError(
         f"the stand-in of the agent `{name}` has to give a dict of the state of its graph ({keys})"
     )

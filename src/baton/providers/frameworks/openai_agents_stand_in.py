@@ -60,7 +60,7 @@ def switch_on() -> None:
     if lacking:
         raise ProviderError(
             "stand-ins cannot answer for the tools of this version of `agents`, so nothing was "
-            f"run: it has no {', '.join(lacking)} as is needed; 0.24 is known to work"
+            f"run: it lacks {', '.join(lacking)}; 0.24 is known to work"
         )
     agents = sys.modules["agents"]
     execution = sys.modules["agents.run_internal.tool_execution"]
@@ -215,7 +215,9 @@ def _handing_over(original: Any, run: Any) -> Any:
         target = first.handoff._agent_ref
         agent = target() if target is not None else None
         if agent is None:
-            raise ProviderError(f"the agent `{to}` cannot be replaced: its hand-off names it only")
+            raise ProviderError(
+                f"the agent `{to}` cannot be replaced: its hand-off gives only its name"
+            )
         runner = sys.modules["agents.run"].DEFAULT_AGENT_RUNNER
         stand_in = _stand_in_of(
             agent, play, request, functools.partial(run, runner, agent, history)

@@ -440,7 +440,7 @@ def _check_all_there(roots: list[Span], spans: list[Span], location: str | None)
 
 
 def _fault(span: Span, location: str | None, message: str) -> InputError:
-    said = f"trace {span.trace_id}, which Baton wrote, makes no record: {message}"
+    said = f"trace {span.trace_id}, which Baton wrote, cannot be read back: {message}"
     return InputError(Problem(file=location, message=said))
 
 

@@ -364,7 +364,7 @@ def _complete(turns: list[Turn], row: Row, reason: str | None) -> None:
     if row.actual_output is msgspec.UNSET:
         last.status, last.output = "failed", None
         error = reason.removeprefix(_BROKE) if reason and reason.startswith(_BROKE) else None
-        last.error = error or "the task broke"
+        last.error = error or "the task failed"
         last.unknown = [name for name in last.unknown if name not in ("output", "error")]
     else:
         _set(last, "output", _content(row.actual_output))

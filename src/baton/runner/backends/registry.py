@@ -44,7 +44,7 @@ def backend_spec(stated: str | Mapping[str, Any]) -> dict[str, Any]:
     spec = {"type": stated} if isinstance(stated, str) else dict(stated)
     kind = spec.get("type")
     if not isinstance(kind, str):
-        raise InputError(Problem(path="type", message="is missing: which backend is it?"))
+        raise InputError(Problem(path="type", message="is missing: name the backend"))
     if ":" not in kind:
         try:
             entry = backend_entry(kind)

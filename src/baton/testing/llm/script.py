@@ -222,7 +222,9 @@ def _listed(words: Sequence[Words]) -> Callable[[Received], Reply]:
     def reply(_: Received) -> Reply:
         rule = next(left, None)
         if rule is None:
-            raise ScriptError(f"the script has {len(words)} answers, and this is one request more")
+            raise ScriptError(
+                f"the script has {len(words)} answers, but this is request {len(words) + 1}"
+            )
         return rule
 
     return reply

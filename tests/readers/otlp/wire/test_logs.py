@@ -77,7 +77,9 @@ def test_log_records_of_no_conversation_are_counted(wire: Any) -> None:
         _log("c", trace_id=wire.trace_id("gone")),
     ]
     assert wire.read(wire.line(wire.span("s"), logs=logs), lost=lost)[0].logs == []
-    assert [(item.what, item.count) for item in lost] == [("log records of no conversation", 3)]
+    assert [(item.what, item.count) for item in lost] == [
+        ("log records that belong to no conversation", 3)
+    ]
 
 
 def test_a_log_record_that_comes_twice_counts_once(wire: Any) -> None:

@@ -206,7 +206,9 @@ class SpanFiles:
             raise
         self.spans = sum(store.counts)
         if store.homeless and on_lost is not None:
-            on_lost(Dropped(what="log records of no conversation", count=store.homeless))
+            on_lost(
+                Dropped(what="log records that belong to no conversation", count=store.homeless)
+            )
         if store.backwards and on_note is not None:
             on_note(f"{store.backwards} spans end before they start; they count as taking no time")
 
