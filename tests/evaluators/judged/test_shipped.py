@@ -134,3 +134,10 @@ def test_what_a_rubric_looks_at_is_named_as_datasets_name_it() -> None:
 def test_a_judge_is_asked_about_dispatches_and_never_about_hand_offs(rubric: Rubric) -> None:
     titles = [each.title for inputs in INPUTS.values() for each in inputs]
     assert not [text for text in (rubric.prompt, *titles) if "hand-off" in text.lower()]
+
+
+@pytest.mark.parametrize("rubric", RUBRICS.values(), ids=list(RUBRICS))
+def test_the_question_of_a_rubric_consists_of_whole_sentences(rubric: Rubric) -> None:
+    starts = r"(The|A|If|It|What|Where|Whether|Judge|Take|Count|Look|Put)\b"
+    text = " ".join(rubric.prompt.split())
+    assert not re.search(rf"[^.?!:)}}\"] {starts}", text)
