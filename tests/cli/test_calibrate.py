@@ -69,7 +69,7 @@ def test_twelve_labels_are_no_evidence(baton: Run, tmp_path: Path, server: LlmSe
     assert calibration_line(RUBRIC, VERSION, "scripted").startswith("not calibrated: 12 labels")
 
 
-def test_what_is_no_evidence_does_not_replace_what_is(
+def test_what_is_not_evidence_does_not_replace_what_is(
     baton: Run, tmp_path: Path, server: LlmServer
 ) -> None:
     traces, config = write_traces(tmp_path, JUDGE), write_config(tmp_path, server.judge())
@@ -77,7 +77,7 @@ def test_what_is_no_evidence_does_not_replace_what_is(
     write_labels(tmp_path, PEOPLE)
     assert baton(*arguments).code == 0
     write_labels(tmp_path, ["correct"] * 50)
-    assert "the calibration of 50 labels stays, this one is not evidence: at least 8 of" in (
+    assert "the calibration of 50 labels is kept: this one is not evidence: at least 8 of" in (
         baton(*arguments).err
     )
     assert "n=50" in calibration_line(RUBRIC, VERSION, "scripted")

@@ -109,5 +109,7 @@ def test_a_misspelt_rubric_is_refused_with_a_similar_name(
 
 def test_the_help_says_what_the_limit_of_cost_counts(baton: Run) -> None:
     told = " ".join(baton("improve", "--help").out.replace("│", " ").split())
-    assert "The most that agents, judges and proposals may cost together, in USD; it ends" in told
+    assert (
+        "The most that agents, judges and proposals may cost together, in USD; the search" in told
+    )
     assert "The maximum cost of judging" not in told

@@ -143,7 +143,10 @@ def test_without_a_proven_gain_nothing_is_written(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--from", "F", "--apply", "--branch", "b"], "--apply writes files and --branch leaves"),
+        (
+            ["--from", "F", "--apply", "--branch", "b"],
+            "--apply changes files and --branch does not",
+        ),
         (["--from", "F", "app.py:desk"], "--from plays nothing: leave `app.py:desk` out"),
         (["--from", "F", "--agent", "desk"], "--agent cannot be used with --from"),
         (["--from", "F", "--seed", "3"], "--seed cannot be used with --from"),

@@ -155,11 +155,11 @@ def test_it_continues_where_one_left_off_and_takes_labels_back(
         shown.press("1")
         assert "trace2" in shown.until(ASKED)
         shown.press("2")
-        shown.until("any other key ends")
+        shown.until("any other key quits")
         shown.press("u")
         shown.until(ASKED)
         shown.press("3")
-        shown.until("any other key ends")
+        shown.until("any other key quits")
         shown.press("x")
         assert shown.end() == 0
     assert said(tmp_path) == [("trace1", "wrong"), ("trace0", "correct"), ("trace2", "wrong")]
@@ -212,7 +212,7 @@ def test_labels_that_were_given_so_calibrate_the_judge(
         for key in "132":
             shown.until(ASKED)
             shown.press(key)
-        shown.until("any other key ends")
+        shown.until("any other key quits")
         shown.press("\r")
         shown.end()
     outcome = baton("calibrate", RUBRIC, "labels.jsonl", evaluation)

@@ -173,7 +173,7 @@ def test_a_python_without_baton_is_reported(tmp_path: Path) -> None:
         (["--", "no-such-program"], "`no-such-program` cannot be run: No such file"),
     ],
 )
-def test_what_is_no_program_is_bad_input(
+def test_what_is_not_a_program_is_bad_input(
     baton: Baton, tmp_path: Path, words: list[str], says: str
 ) -> None:
     (tmp_path / "app.py").write_text("")

@@ -295,7 +295,9 @@ def test_beyond_the_limit_of_cost_cases_are_errors_of_the_budget(baton: Run, fol
 def test_costs_that_nobody_tells_are_said_not_to_count(baton: Run, folder: Path) -> None:
     outcome = baton("eval", "--max-agent-cost", "0.5", "--json")
     assert outcome.code == 0
-    assert "lacks costs of 4 cases: no source or price" in str(json.loads(outcome.out)["notices"])
+    assert "ignores costs of 4 cases: neither the agents nor" in str(
+        json.loads(outcome.out)["notices"]
+    )
 
 
 def test_a_misspelt_option_of_running_is_reported_with_a_similar_name(

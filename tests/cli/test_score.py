@@ -199,7 +199,7 @@ def test_a_report_of_the_stored_evaluation_is_the_same(
     assert baton("report", folder).out.splitlines()[0].startswith("evaluator")
 
 
-def test_a_report_of_what_is_no_evaluation_is_bad_input(baton: Run, tmp_path: Path) -> None:
+def test_a_report_of_what_is_not_an_evaluation_is_bad_input(baton: Run, tmp_path: Path) -> None:
     assert baton("report").code == 2
     assert baton("report", tmp_path).code == 2
 

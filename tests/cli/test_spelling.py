@@ -133,7 +133,7 @@ def test_old_names_are_understood_and_said_to_be_old(
 ) -> None:
     outcome = baton("convert", "cases.yaml", "--to", "baton", *line)
     assert outcome.code == 0
-    assert "note: --out of `baton convert` is --output now" in outcome.err
+    assert "note: --out of `baton convert` is now --output" in outcome.err
     assert (folder / "c.yaml").exists()
 
 

@@ -131,7 +131,7 @@ def test_a_config_without_evaluators_leaves_them_to_the_cases(baton: Run, tmp_pa
         (["check", "file.yaml"], "gone.py: no such file"),
     ],
 )
-def test_what_is_no_recording_or_not_there_is_reported_with_what_to_do(
+def test_what_is_not_a_recording_or_not_there_is_reported_with_what_to_do(
     baton: Run, tmp_path: Path, line: list[str], says: str
 ) -> None:
     (tmp_path / "app.py").write_text("print('hi')\n")

@@ -338,7 +338,7 @@ def test_cases_without_a_session_start_with_the_one_that_is_given(
     assert not any(loss.case for loss in done.losses)
 
 
-def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_session_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, {"events": []}, "x.json")
     old = written(tmp_path, OLD, "lights.test.json")
     with pytest.raises(InputError, match="contains no session"):

@@ -23,6 +23,6 @@ def test_a_share_is_one_within_the_limit_and_less_beyond_it(
 
 
 @pytest.mark.parametrize(("actual", "limit"), [(math.nan, 5), (5, math.nan), (math.nan, math.nan)])
-def test_what_is_no_number_has_no_share(actual: float, limit: float) -> None:
+def test_what_is_not_a_number_has_no_share(actual: float, limit: float) -> None:
     with pytest.raises(ValueError, match="cannot be compared with a limit"):
         share(actual, limit)

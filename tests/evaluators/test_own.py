@@ -81,7 +81,7 @@ def test_a_function_returns_a_number_or_a_truth_value_and_a_reason(recordings: P
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_is_no_verdict_never_passes(recordings: Path) -> None:
+def test_what_is_not_a_verdict_never_passes(recordings: Path) -> None:
     (skipped,) = scored(recordings, "checks.py:nothing")
     assert (skipped.status, skipped.value) == ("skipped", None)
     (wrong,) = scored(recordings, "checks.py:wrong")

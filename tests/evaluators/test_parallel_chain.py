@@ -97,6 +97,6 @@ def test_a_case_states_it_in_short_or_in_full(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("agents", ["[router, {a}]", "[{any_order: [a]}]", "[{a: [b, c]}]"])
-def test_what_is_no_fan_out_is_refused(tmp_path: Path, agents: str) -> None:
+def test_what_is_not_a_fan_out_is_refused(tmp_path: Path, agents: str) -> None:
     with pytest.raises(InputError, match="may run in any order"):
         dataset(tmp_path, agents)

@@ -141,7 +141,7 @@ def test_headers_come_from_the_variable_that_is_named_and_stand_in_no_message(
     assert (sent.headers["x-api-key"], sent.headers["x-team"]) == ("very secret", "red")
     assert outcome.code == 2
     assert "very secret" not in outcome.err
-    assert "answered 401: *** is no key; give other headers by --headers-from" in outcome.err
+    assert "answered 401: *** is no key; give other headers with --headers-from" in outcome.err
 
 
 def test_the_environment_of_opentelemetry_counts_only_when_it_is_asked_for(
@@ -162,7 +162,7 @@ def test_the_environment_of_opentelemetry_counts_only_when_it_is_asked_for(
         (("--otlp", "env"), "OTEL_EXPORTER_OTLP_ENDPOINT is not set"),
         (("--otlp", "x.jsonl", "--headers-from", "NOT_THERE"), "NOT_THERE is not set"),
         (("--otlp", "spans.csv"), "write to FILE.jsonl, FILE.json, FILE.pb or http://HOST:PORT"),
-        (("--otlp", "http://user:pw@127.0.0.1"), "holds credentials"),
+        (("--otlp", "http://user:pw@127.0.0.1"), "contains credentials"),
         (("--otlp", "http://127.0.0.1:1/?a=b"), "has a query or a fragment"),
         (("--otlp", "http://127.0.0.1:port"), "is not a valid address"),
         (("--otlp", "x.jsonl", "--only", "results"), "is not an evaluation folder"),

@@ -121,7 +121,7 @@ def test_a_rule_is_about_an_evaluator_that_is_asked_for() -> None:
     "text",
     ["values", "values > 0.5", "values >= high", "values by agents >= 1", ">= 1", "v >= ..1"],
 )
-def test_what_is_no_rule_says_how_one_is_written(text: str) -> None:
+def test_what_is_not_a_rule_says_how_one_is_written(text: str) -> None:
     with pytest.raises(InputError, match=r"is not a rule: write `EVALUATOR >= 0\.85`"):
         read_gate([text])
 

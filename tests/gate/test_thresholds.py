@@ -70,7 +70,7 @@ def test_a_mapping_has_all_parts() -> None:
         ({"measure": "values", "at_least": 1, "at_most": 2}, "give one of"),
     ],
 )
-def test_what_is_no_rule_says_what_is(told: Any, says: str) -> None:
+def test_what_is_not_a_rule_says_what_is(told: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         read_gate([told])
 
@@ -105,7 +105,7 @@ def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
         ("x below 0.9", "is not a rule: write `EVALUATOR < 0.9 over 50`"),
     ],
 )
-def test_what_is_no_condition_is_refused_with_an_example(text: str, message: str) -> None:
+def test_what_is_not_a_condition_is_refused_with_an_example(text: str, message: str) -> None:
     with pytest.raises(InputError) as raised:
         read_condition(text)
     assert message in str(raised.value)

@@ -75,7 +75,7 @@ WORDS = "The sample is clean, all 14 values are in range at 4,310.75 EUR. "
 def test_an_answer_that_nobody_could_read_is_what_the_policy_says(check: str) -> None:
     huge = WORDS * 40_000
     policy = rules(f"{{output: {{any: [{check}]}}}}")
-    with pytest.raises(RefusedError, match="more than 2,000,000 letters"):
+    with pytest.raises(RefusedError, match="more than 2,000,000 characters"):
         answered(Guard(policy), huge)
     policy.on_error = "open"
     assert answered(Guard(policy), huge) == huge

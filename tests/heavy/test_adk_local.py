@@ -180,7 +180,7 @@ def test_a_config_that_names_an_agent_as_a_function_plays_it_too(
     assert asyncio.run(run()) == [["front_desk", "cashier"]] * 2
 
 
-def test_what_is_no_agent_is_refused(desk: Path) -> None:
+def test_what_is_not_an_agent_is_refused(desk: Path) -> None:
     async def run() -> None:
         async with make_provider({"type": "adk_local", "path": "app:nothing"}, Surroundings(desk)):
             pass

@@ -51,7 +51,9 @@ RULES = {
         "`a-deep` would work at depth 2, and at most 1 is allowed",
     ),
     "max_dispatches": Rule(
-        "max_dispatches: 1, for: 'to:a-more'", [asks("a-more")], "and at most 1 are allowed: hand"
+        "max_dispatches: 1, for: 'to:a-more'",
+        [asks("a-more")],
+        "and at most 1 are allowed: do not hand",
     ),
     "max_per_parent": Rule(
         "max_per_parent: 1, for: 'to:a-parent'",

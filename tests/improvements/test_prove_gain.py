@@ -54,7 +54,7 @@ def test_a_gain_that_may_be_chance_is_none_and_says_how_many_cases_would_tell() 
     assert decided.outcome == "no proven gain"
     assert decided.proof.cases_needed is not None
     assert decided.proof.cases_needed > 12
-    assert f"about {decided.proof.cases_needed} would tell" in decided.reason
+    assert f"about {decided.proof.cases_needed} would be enough to tell" in decided.reason
 
 
 def test_figures_that_differ_are_written_so_that_they_differ() -> None:

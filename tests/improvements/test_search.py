@@ -166,7 +166,7 @@ def test_held_out_text_in_a_candidate_is_refused() -> None:
     held = improve(candidates=1).split.held_out[0]
     model = Model(lambda _: leaked[held])
     (study,) = improve(model=model, components=["agent:desk"], candidates=1).studies
-    assert "held out" in str(study.candidates[1].refused)
+    assert "held-out" in str(study.candidates[1].refused)
 
 
 def test_a_model_that_is_down_stops_the_run_with_the_reason() -> None:

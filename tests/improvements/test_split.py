@@ -132,7 +132,7 @@ def test_cases_of_one_issue_are_drawn_apart_if_there_is_nothing_else_and_it_says
     units = units_of(routed(f"c{n}", t, tags=["issue:k1"]) for n, t in enumerate(TOPICS))
     drawn = draw(units, 1)
     assert all(getattr(drawn.split, name) for name in ("train", "select", "held_out"))
-    assert any("need not hold for others" in note for note in drawn.notes)
+    assert any("may not hold for others" in note for note in drawn.notes)
 
 
 def test_too_few_groups_are_refused_with_how_many_it_takes() -> None:

@@ -121,7 +121,7 @@ def test_a_cache_that_is_only_read_is_left_as_it_is(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_what_is_no_cache_is_named(tmp_path: Path) -> None:
+def test_what_is_not_a_cache_is_named(tmp_path: Path) -> None:
     (tmp_path / "v").write_text("This is a letter, and not a short one either.\n" * 40)
     with pytest.raises(InputError, match="cannot be used as a cache of verdicts"):
         VerdictCache(tmp_path / "v").get("k")

@@ -76,7 +76,7 @@ def test_a_misspelt_provider_of_a_fallback_is_refused_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://host/v1", "http://", "http://h:x/"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_what_is_not_an_address_is_refused(url: str) -> None:
     assert "judge.base_url" in problem(base_url=url)
 
 

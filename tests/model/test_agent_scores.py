@@ -56,7 +56,7 @@ def test_very_many_agents_take_no_more_memory() -> None:
     assert (len(sums), sums[OTHERS]) == (501, 200)
 
 
-def test_agents_come_by_name_and_what_is_about_none_first() -> None:
+def test_agents_are_sorted_by_name_after_what_concerns_no_agent() -> None:
     counts = AgentCounts()
     for agent in ("b", None, "a"):
         counts.add([found(agent, 1.0)], "c", 0)

@@ -25,5 +25,5 @@ def test_tracebacks_are_left_out_and_the_rest_is_one_line(error: str, line: str)
     assert in_short(error) == line
 
 
-def test_a_traceback_that_is_truncated_is_still_told() -> None:
+def test_a_truncated_traceback_is_still_reported() -> None:
     assert in_short(FRAMES).startswith("Traceback (most recent call last)")

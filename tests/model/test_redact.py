@@ -105,7 +105,7 @@ def test_data_is_masked_through_and_through_and_by_the_names_of_its_fields() -> 
     }
 
 
-def test_content_keeps_what_is_no_secret() -> None:
+def test_content_keeps_what_is_not_a_secret() -> None:
     content = Content(text=f"x {AWS}", data={"a": [1, AWS]})
     masked = ON.value(content)
     assert masked == Content(text=f"x {tag('key', AWS)}", data={"a": [1, tag("key", AWS)]})
@@ -132,7 +132,7 @@ def test_masking_twice_changes_nothing_more(text: str) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_a_key_is_masked_whatever_stands_around_it(before: str, after: str) -> None:
+def test_a_key_is_masked_whatever_surrounds_it(before: str, after: str) -> None:
     text = f"{before} {GITHUB} {after}"
     assert GITHUB not in redact(text)
 

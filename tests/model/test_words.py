@@ -19,5 +19,5 @@ from baton.model import counted
         (20_279, "token", "20,279 tokens"),
     ],
 )
-def test_one_thing_is_not_told_in_the_plural(number: int, what: str, worded: str) -> None:
+def test_one_thing_is_not_described_in_the_plural(number: int, what: str, worded: str) -> None:
     assert counted(number, what) == worded

@@ -90,12 +90,12 @@ def test_a_key_of_the_environment_is_sent_to_nobody_who_was_not_meant(
         ({"auth_type": "bearer"}, "auth_type: `bearer` needs `api_key`, or ADK_API_KEY"),
         ({"auth_type": "api_key"}, "auth_type: `api_key` needs `api_key`, or ADK_API_KEY"),
         ({"auth_type": "basic"}, "auth_type: `basic` needs `username` and `password`"),
-        ({"auth_type": "none", "api_key": SECRET}, "api_key: is given and not used"),
-        ({"auth_type": "none", "username": "me"}, "username: is given and not used"),
-        ({"auth_type": "basic", "username": "me", "api_key": SECRET}, "api_key: is given and not"),
-        ({"auth_type": "bearer", "api_key": SECRET, "password": "x"}, "password: is given and not"),
+        ({"auth_type": "none", "api_key": SECRET}, "api_key: is given, but"),
+        ({"auth_type": "none", "username": "me"}, "username: is given, but"),
+        ({"auth_type": "basic", "username": "me", "api_key": SECRET}, "api_key: is given, but"),
+        ({"auth_type": "bearer", "api_key": SECRET, "password": "x"}, "password: is given, but"),
         ({"password": SECRET}, "password: is given, but `auth_type: none` does not use it"),
-        ({"api_key": SECRET, "auth_header": "X-Key"}, "auth_header: is given and not used"),
+        ({"api_key": SECRET, "auth_header": "X-Key"}, "auth_header: is given, but"),
         ({"auth_type": "digest"}, "auth_type"),
         ({"api_key": f"{SECRET}\n"}, "api_key: contains a line break"),
         ({"api_key": f"{SECRET}ü"}, "api_key: contains a line break, a space at its start"),
@@ -112,7 +112,7 @@ def test_a_key_of_the_environment_is_sent_to_nobody_who_was_not_meant(
         ({"verify_ssl": "no-such-ca.pem"}, "verify_ssl: the file of a CA cannot be read"),
     ],
 )
-def test_settings_that_cannot_be_meant_stop_before_anything_is_sent(
+def test_contradictory_settings_stop_before_anything_is_sent(
     adk: AdkServer, options: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InputError) as raised:
@@ -130,14 +130,14 @@ def test_settings_that_cannot_be_meant_stop_before_anything_is_sent(
         ("http://host:99999", "http://HOST:PORT"),
     ],
 )
-def test_what_is_no_address_stops_with_how_to_write_one(url: str, instead: str) -> None:
+def test_what_is_not_an_address_stops_with_how_to_write_one(url: str, instead: str) -> None:
     with pytest.raises(InputError) as raised:
         make_provider(spec(url))
     message = f"endpoint_url: `{url}` is not a valid address: write {instead}"
     assert message in str(raised.value)
 
 
-def test_an_address_that_is_none_does_not_show_its_password() -> None:
+def test_an_invalid_address_does_not_show_its_password() -> None:
     with pytest.raises(InputError) as raised:
         make_provider(spec(f"ftp://me:{SECRET}@host"))
     assert SECRET not in str(raised.value)

@@ -48,7 +48,7 @@ def test_the_app_is_the_cases_then_the_configs_then_the_only_one(
         (["support"], "elsewhere", {"app_name": "suport"}, "no app `suport`; did you mean"),
     ],
 )
-def test_an_app_that_cannot_be_told_is_an_error(
+def test_an_app_that_cannot_be_determined_is_an_error(
     adk: AdkServer, apps: list[str], of_case: str | None, options: dict[str, str], reason: str
 ) -> None:
     adk.apps = apps
@@ -56,7 +56,7 @@ def test_an_app_that_cannot_be_told_is_an_error(
     assert not adk.asked("create")
 
 
-def test_a_server_that_does_not_list_its_apps_is_told_the_app(adk: AdkServer) -> None:
+def test_a_server_that_does_not_list_its_apps_gets_the_stated_app(adk: AdkServer) -> None:
     adk.missing = {"list-apps"}
     assert "the server does not list its apps: state `app_name` (or `--app`)" in str(refused(adk))
     play(adk, app_name="desk")

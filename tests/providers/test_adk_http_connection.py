@@ -137,7 +137,7 @@ def test_an_answer_that_lists_no_apps_is_no_adk_server(adk: AdkServer, body: obj
     assert "/list-apps did not answer with a list: is this an ADK server?" in str(refused(adk))
 
 
-def test_an_answer_that_is_no_json_is_quoted(adk: AdkServer) -> None:
+def test_an_answer_that_is_not_json_is_quoted(adk: AdkServer) -> None:
     adk.always("list-apps", reply(b"welcome to nginx", media="text/plain"))
     assert "answered “welcome to nginx”, not JSON" in str(refused(adk))
 

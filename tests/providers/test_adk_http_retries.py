@@ -213,7 +213,7 @@ def test_what_has_begun_is_never_asked_again(adk: AdkServer, cut: Reply) -> None
 
 
 @pytest.mark.parametrize("route", ["list-apps", "app-info", "create", "state", "delete"])
-def test_a_broken_connection_is_mended_where_asking_again_is_safe(
+def test_a_request_on_a_broken_connection_is_repeated_where_that_is_safe(
     adk: AdkServer, route: str
 ) -> None:
     adk.script(route, RESET)

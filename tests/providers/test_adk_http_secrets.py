@@ -116,7 +116,7 @@ def test_a_redirect_is_named_without_the_secrets_of_its_path(adk: AdkServer) -> 
     assert "redirects to https://login.test/***/start: a login page?" in reason
 
 
-def test_what_is_no_json_is_quoted_without_secrets(adk: AdkServer) -> None:
+def test_what_is_not_json_is_quoted_without_secrets(adk: AdkServer) -> None:
     adk.always("app-info", reply(b"SSH " + TENANT.encode(), media="text/plain"))
     assert "answered “SSH ***”, not JSON" in str(refused(adk, headers={"X-Tenant": TENANT}))
 

@@ -48,7 +48,7 @@ def test_no_state_is_an_empty_one(adk: AdkServer) -> None:
 @pytest.mark.parametrize(
     "answer", [reply({"detail": "no"}, 404), reply({"id": "s"}), reply(b"<html>"), RESET]
 )
-def test_a_state_that_is_not_told_is_unknown_and_the_case_is_scored(
+def test_a_state_that_is_not_stated_is_unknown_and_the_case_is_scored(
     adk: AdkServer, answer: Reply
 ) -> None:
     adk.always("state", answer)

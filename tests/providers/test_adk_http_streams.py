@@ -178,13 +178,13 @@ def test_a_page_that_is_called_a_stream_is_reported_as_a_page(adk: AdkServer, st
     assert "turn 1: the server answered an HTML page (a login page?" in reason
 
 
-def test_text_that_is_no_stream_is_quoted(adk: AdkServer) -> None:
+def test_text_that_is_not_a_stream_is_quoted(adk: AdkServer) -> None:
     reason, _ = broken(adk, whole(b"the agent is asleep", media="text/plain"))
     assert reason == "turn 1: the server answered “the agent is asleep”, not events"
 
 
 @pytest.mark.parametrize("body", [[5], [{"author": 5}], ["x"]])
-def test_an_answer_of_run_that_is_no_events_is_an_error(adk: AdkServer, body: Any) -> None:
+def test_an_answer_of_run_that_is_not_events_is_an_error(adk: AdkServer, body: Any) -> None:
     adk.missing = {"run_sse"}
     adk.always("run", reply(body))
     assert "turn 1: the answer is not events of ADK: answer:1: [0]" in str(refused(adk))
@@ -258,7 +258,9 @@ def test_chunks_may_end_anywhere(adk: AdkServer) -> None:
 
 
 @pytest.mark.parametrize("media", ["text/plain", "application/octet-stream", "text/event-stream"])
-def test_a_stream_is_told_by_its_text_whatever_it_is_called(adk: AdkServer, media: str) -> None:
+def test_a_stream_is_recognised_by_its_text_whatever_it_is_called(
+    adk: AdkServer, media: str
+) -> None:
     assert said(answered(adk, stream(sse(GREETING), media=media))) == ["Grüße, 世界!"]
 
 

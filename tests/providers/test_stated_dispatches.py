@@ -123,7 +123,7 @@ def test_two_delegates_of_one_agent_and_one_below_them_have_runs_and_depths_of_t
     ]
 
 
-def test_the_program_hands_over_when_no_sender_is_told() -> None:
+def test_the_program_hands_over_when_no_sender_is_stated() -> None:
     trace = traced(["a", "b"], hand_off(None, "b", kind="sequence"))
     assert arrows(trace) == [(None, "run2", "completed", 0)]
     assert only(trace).from_agent is None

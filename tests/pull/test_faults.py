@@ -128,7 +128,7 @@ def test_another_answer_than_expected_is_one_clear_error(
         ("localhost:6006", "is not a valid address"),
         ("ftp://store", "is not a valid address"),
         ("http://store:port", "is not a valid address"),
-        ("http://me:secret@store", "holds credentials"),
+        ("http://me:secret@store", "contains credentials"),
         ("http://store?project=1", "has a query"),
     ],
 )

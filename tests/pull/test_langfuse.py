@@ -178,7 +178,7 @@ def test_a_missing_key_is_named_before_anything_is_asked(
     assert (done.code, variable in done.err, langfuse.asked) == (2, True, [])
 
 
-def test_a_server_that_is_no_langfuse_is_called_none(
+def test_a_server_that_is_not_langfuse_is_called_none(
     serve: Callable[[Behaviour], FakeStore], baton: Baton
 ) -> None:
     other = serve(lambda _: Answer("<html>", 404, "text/html"))

@@ -120,7 +120,7 @@ def load(folder: Path) -> list[baton.Trace]:
     return baton.load_traces(folder)
 
 
-def test_a_header_that_is_no_text_and_a_trace_that_is_none_are_reported(tmp_path: Path) -> None:
+def test_a_header_that_is_not_text_and_a_trace_that_is_none_are_reported(tmp_path: Path) -> None:
     (tmp_path / "bodies.jsonl").write_text(
         '{"case_id": "a", "repeat": 0, "scores": [], "trace": 5}\n' * 2
     )

@@ -31,7 +31,7 @@ def test_a_recording_that_ends_before_a_tool_has_answered_breaks_off(adk: Any) -
 
 def test_a_recording_that_ends_while_control_is_on_its_way_breaks_off(adk: Any) -> None:
     (turn,) = adk.read(adk.hand_over("desk", "billing")).turns
-    assert turn.error == "the recording ends before `billing` gets to work"
+    assert turn.error == "the recording ends before `billing` starts to work"
 
 
 def test_a_turn_without_an_answer_and_with_nothing_open_is_not_broken(adk: Any) -> None:

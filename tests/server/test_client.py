@@ -87,9 +87,7 @@ def test_sums_rules_labels_and_problems(store: Store) -> None:
         assert server.label("c0", 0.5, rubric="tone").value == 0.5
 
 
-def test_a_key_opens_it_and_stands_in_no_message(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_opens_it_and_is_in_no_message(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     key = create_key(store, "default", "reader", ["read"])
     add_conversation(store, desk("c0"))
     with api(store) as url:
@@ -104,10 +102,10 @@ def test_a_key_opens_it_and_stands_in_no_message(
             baton.connect(url, project="other").edges()
 
 
-def test_what_is_no_server_is_reported(tmp_path: Path) -> None:
+def test_what_is_not_a_server_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not a valid address"):
         baton.connect("ftp://x")
-    with pytest.raises(InputError, match="holds credentials"):
+    with pytest.raises(InputError, match="contains credentials"):
         baton.connect("http://a:b@localhost")
     assert baton.connect("server://box").url == "http://box:4318"
     assert baton.connect("server://[::1]:99/").url == "http://[::1]:99"

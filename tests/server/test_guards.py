@@ -286,7 +286,7 @@ def test_a_file_that_is_broken_closes_or_opens_as_the_policy_says(
 
 
 @pytest.mark.parametrize("url", ["http://", "http://key@host", "http://host?key=1"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="store"):
         Guard(limit(), store=url)
 
@@ -347,7 +347,7 @@ def test_a_connection_that_the_server_ended_is_opened_again() -> None:
         ((OK + b"9\r\n\r\n", b""), "the connection broke before an answer came"),
     ],
 )
-def test_an_answer_that_is_none_fails_the_decision(pieces: tuple[bytes, ...], reason: str) -> None:
+def test_an_invalid_answer_fails_the_decision(pieces: tuple[bytes, ...], reason: str) -> None:
     with answering(*pieces) as (url, _), asking(url) as state:
         decision = state.decide(limit(max_dispatches=9), sent(1))
         assert not decision.allowed

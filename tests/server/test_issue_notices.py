@@ -472,7 +472,7 @@ def test_nothing_leaves_for_an_address_that_is_not_allowed(store: Store, outside
     assert outside.got == []
 
 
-def test_each_project_is_told_of_by_its_name(store: Store, outside: Outside) -> None:
+def test_each_project_is_reported_by_its_name(store: Store, outside: Outside) -> None:
     other = store.project("other", create=True)
     one_fails(store, project=other)
     tell(store, told(outside, "webhook"))

@@ -174,7 +174,7 @@ def test_a_new_version_of_a_conversation_is_judged_in_place_of_the_old_one(store
         assert len(llm.requests) == 2
 
 
-def test_an_answer_that_is_none_is_asked_for_again_and_then_an_error(store: Store) -> None:
+def test_an_invalid_answer_is_asked_for_again_and_then_an_error(store: Store) -> None:
     with llm_server("not what was asked for") as llm:
         server = Server(store, rules_for(llm))
         server.arrives()

@@ -247,7 +247,7 @@ def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(
 def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:
     outcome = baton("serve", "--host", "0.0.0.0", "--port", "0", "--folder", tmp_path / "s")  # noqa: S104
     assert outcome.code == 2
-    assert "without API keys the server listens on this machine only" in outcome.err
+    assert "without API keys the server listens only on this machine" in outcome.err
 
 
 def test_a_server_on_all_addresses_says_one_that_can_be_reached(

@@ -139,7 +139,7 @@ def test_metrics_are_answered_and_not_kept(store: Store, client: Client) -> None
         (b'{"resourceSpans": [{"scopeSpans": "\xff"}]}', JSON, "not JSON"),
     ],
 )
-def test_what_is_no_otlp_is_refused_with_the_reason_in_its_own_form(
+def test_what_is_not_otlp_is_refused_with_the_reason_in_its_own_form(
     store: Store, client: Client, body: bytes, kind: str, says: str
 ) -> None:
     answer = client.post("/v1/traces", body, kind)

@@ -111,7 +111,7 @@ def test_what_a_server_refuses_or_does_not_have_is_reported(
         assert main(["show", address(url)]) == 0
     with pytest.raises(InputError, match="is not an address of conversations"):
         baton.score("server://", "dispatch_scope")
-    with pytest.raises(InputError, match="holds credentials"):
+    with pytest.raises(InputError, match="contains credentials"):
         baton.score("server://me:secret@localhost", "dispatch_scope")
 
 

@@ -120,7 +120,7 @@ def test_a_wrong_backend_is_reported_at_the_start(tmp_path: Path, stated: str, w
         load_settings(file)
 
 
-def test_a_port_that_is_none_is_refused_as_an_option_too() -> None:
+def test_an_invalid_port_is_refused_as_an_option_too() -> None:
     with pytest.raises(InputError, match="--port: ports are 0 to 65535, not 99999"):
         load_settings(None, {"port": 99999})
 

@@ -163,7 +163,7 @@ def test_spans_do_not_take_the_place_of_what_a_program_uploaded(
     ],
     ids=["text", "broken", "leads out", "cut", "deep"],
 )
-def test_what_is_no_recording_is_listed_with_the_reason(
+def test_what_is_not_a_recording_is_listed_with_the_reason(
     store: Store, worker: Worker, name: str, content: bytes, said: str
 ) -> None:
     upload(store, name, content)

@@ -99,7 +99,7 @@ def test_a_rule_that_is_named_and_is_missing_is_reported(
     # `asked` is for another project.
     assert told == [
         "a program of project `default` names the rule `al`, which does not exist; did you mean `all`?",
-        "a program of project `default` names the rule `asked`, which there is not; known: all",
+        "a program of project `default` names the rule `asked`, which does not exist; known: all",
     ]
     settings = load_settings(tmp_path / "server.yaml", {"folder": str(tmp_path)})
     with api(store, live_settings=lambda: settings) as url:

@@ -175,7 +175,7 @@ def test_a_choice_of_cases_is_no_text_and_a_text_no_choice(shown: Path) -> None:
     with pytest.raises(InputError, match=r"get it with `baton\.prompts\.get`"):
         prompts.examples("agent:desk", "cases.yaml")
     texts = {"examples:desk": prompts.chosen("cases.yaml:refund", shown)}
-    with pytest.raises(InputError, match="this is not a choice of examples"):
+    with pytest.raises(InputError, match="this is not a selection of examples"):
         changes_of(texts, {"examples:desk": "refund order 7"})
 
 

@@ -45,7 +45,7 @@ def test_another_version_model_or_rubric_is_not_calibrated(
     assert calibration_line(rubric, version, model, tmp_path) == "not calibrated"
 
 
-def test_what_is_no_evidence_is_not_calibrated_and_says_why(tmp_path: Path) -> None:
+def test_what_is_not_evidence_is_not_calibrated_and_says_why(tmp_path: Path) -> None:
     lacking = ["12 labels, at least 40 are needed"]
     keep_calibration(
         Calibration(rubric="r", version="1", model="m", n=12, lacking=lacking), tmp_path

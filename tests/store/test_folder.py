@@ -104,7 +104,7 @@ def test_two_evaluations_of_one_second_get_folders_of_their_own(tmp_path: Path) 
     assert latest_evaluation(tmp_path) == max(first.folder, second.folder)
 
 
-def test_what_is_no_evaluation_is_refused(tmp_path: Path) -> None:
+def test_what_is_not_an_evaluation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not an evaluation"):
         read_evaluation(tmp_path)
     (tmp_path / "evaluation.json").write_text("{")

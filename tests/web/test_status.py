@@ -45,7 +45,7 @@ def test_what_could_not_be_read_comes_with_what_mends_it(store: Store, address: 
     add_problem(store, "of another project", other)
     page = ask(address + "/status").text
     assert "&lt;b&gt;contains no trace&lt;/b&gt;\\u202e" in page
-    assert "Baton 0.0.1 tried; read it again with" in page
+    assert "Baton 0.0.1 could not read it; read it again with" in page
     assert "baton serve reread --project default" in page
     assert "of another project" not in page
 

@@ -107,7 +107,7 @@ def test_a_null_is_a_result_and_nothing_is_no_result(endpoint: Endpoint) -> None
     assert [known(trace, call, "result") for _, call in calls_of(turn)] == [True, False]
 
 
-def test_a_sender_that_is_not_told_is_unknown(endpoint: Endpoint) -> None:
+def test_a_sender_that_is_not_stated_is_unknown(endpoint: Endpoint) -> None:
     dispatches = {"path": "$.to[*]", "to": "$", "kind": "delegate"}
     trace, turn = turn_of(endpoint, {"reply": "ok", "to": ["b"]}, dispatches=dispatches)
     (dispatch,) = turn.dispatches
@@ -201,7 +201,7 @@ def test_an_answer_without_what_is_needed_is_an_error_that_shows_what_came(
     assert len(endpoint.requests) == 1
 
 
-def test_what_is_no_error_is_not_one(endpoint: Endpoint) -> None:
+def test_a_message_that_is_not_an_error_is_not_read_as_one(endpoint: Endpoint) -> None:
     nothing: list[Any] = [None, "", False, 0, [], {}]
     for told in nothing:
         endpoint.answers({"reply": "ok", "error": told})
@@ -230,7 +230,7 @@ def test_a_failed_turn_keeps_its_answer_and_ends_the_case(endpoint: Endpoint) ->
         (b'{"reply": NaN}', "application/json", "not JSON"),
     ],
 )
-def test_what_is_no_json_is_an_error_that_shows_its_start(
+def test_what_is_not_json_is_an_error_that_shows_its_start(
     endpoint: Endpoint, body: bytes, media: str, reason: str
 ) -> None:
     endpoint.answers(reply(body, media=media))

@@ -102,7 +102,7 @@ def test_an_endpoint_that_is_down_is_not_tried_by_each_case_again() -> None:
     assert min(others) < 0.9  # it waited for no second attempt
 
 
-def test_secrets_that_an_endpoint_repeats_are_not_told(endpoint: Endpoint) -> None:
+def test_secrets_that_an_endpoint_repeats_are_not_shown(endpoint: Endpoint) -> None:
     for echo in (
         reply({"detail": f"bad token {KEY}"}, 401),
         reply(f"bad token {KEY}".encode(), media="text/plain"),

@@ -50,7 +50,7 @@ def test_the_name_of_an_event_is_beside_its_data(endpoint: Endpoint) -> None:
     assert output == Content(data=3)
 
 
-def test_an_event_that_is_no_json_is_an_error_that_names_it(endpoint: Endpoint) -> None:
+def test_an_event_that_is_not_json_is_an_error_that_names_it(endpoint: Endpoint) -> None:
     endpoint.answers(stream(frames({"delta": "so "}), b"data: half\n\n"))
     error = refused(endpoint, case_of("hi"), **TOKENS)
     assert str(error) == "turn 1: event 2 of the answer is not JSON: “half”"

@@ -43,7 +43,7 @@ def test_a_folder_of_definitions_is_a_catalogue(tmp_path: Path) -> None:
     assert load_catalog(agents / "helper.md") == {"helper": helper}
 
 
-def test_front_matter_that_is_no_yaml_is_read_line_by_line(tmp_path: Path) -> None:
+def test_front_matter_that_is_not_yaml_is_read_line_by_line(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("---\r\nname: a\r\ndescription: Use it when: always. <x>: y\r\n---\r\nHi.\r\n")
     assert load_catalog(file) == {
@@ -110,7 +110,7 @@ def test_a_line_of_a_listing_tells_the_tools(line: str, tools: object, denied: o
     assert (card.description or "").startswith("Does x.")
 
 
-def test_a_line_that_is_no_entry_is_not_one() -> None:
+def test_a_line_that_is_not_an_entry_is_not_read_as_one() -> None:
     assert listed_agent("[redacted 746 chars]") is None
 
 

@@ -274,7 +274,7 @@ def test_the_bytes_of_an_attachment_are_left_out() -> None:
     assert [part.uri for part in message.content.parts or ()] == [None]
 
 
-def test_what_is_no_message_is_kept_as_data() -> None:
+def test_what_is_not_a_message_is_kept_as_data() -> None:
     [message] = read_messages({"topic": "cats", "words": 10})
     assert message.content is not None
     assert message.content.data == {"topic": "cats", "words": 10}

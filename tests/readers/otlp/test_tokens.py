@@ -75,7 +75,7 @@ def test_half_of_the_counts_are_a_lower_bound() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, "many", float("nan"), float("inf"), True, [], {}])
-def test_what_is_no_count_is_not_known(bad: Any) -> None:
+def test_what_is_not_a_count_is_not_known(bad: Any) -> None:
     found = usage_of(
         {"gen_ai.usage.input_tokens": bad, "gen_ai.usage.output_tokens": 2}, "gen_ai.usage."
     )

@@ -70,7 +70,7 @@ def test_a_damaged_file_is_a_sound_record_or_a_clear_error(file: Path, tmp_path:
         assert problems_of(damaged) == [], number
 
 
-def test_a_row_that_is_no_text_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_row_that_is_not_a_text_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     report = json.loads((DATA / "report_interactions.json").read_text(encoding="utf-8"))
     report["cases"].append({**report["cases"][0], "name": "broken", "BAD": 1})
     damaged = tmp_path / "run.json"

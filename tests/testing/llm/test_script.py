@@ -65,7 +65,7 @@ def test_what_a_function_raises_is_reported_at_both_ends() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"when": {1, 2}}, object()])
-def test_what_is_no_answer_is_an_error(answer: Any) -> None:
+def test_what_is_not_an_answer_is_an_error(answer: Any) -> None:
     with over("JSON|no answer"), llm_server(lambda _: answer) as llm:
         refused(llm, "hello")
 

@@ -90,7 +90,7 @@ def test_a_path_tells_the_api(llm: LlmServer, path: str, api: Api) -> None:
     assert llm.requests[0].model == {"google": "gemini", "bedrock": "a:b/c"}.get(api, "m")
 
 
-def test_what_is_no_request_is_refused_and_not_remembered(llm: LlmServer) -> None:
+def test_what_is_not_a_request_is_refused_and_not_remembered(llm: LlmServer) -> None:
     assert post(llm, "/v1/embeddings").status_code == 404
     assert httpx2.get(llm.url + "/v1/messages").status_code == 404
     assert post(llm, messages="hello").status_code == 400
