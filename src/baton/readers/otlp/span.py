@@ -121,12 +121,26 @@ def double_value(value: float | str) -> float | str:
     return value
 
 
-def bytes_value(text: str) -> dict[str, Any]:
-    """Describe bytes, which are in base64, without keeping them."""
+def bytes_value(text: str) -> str | dict[str, Any]:
+    """Read bytes, which are in base64, as ``text_or_digest`` does."""
     try:
-        return digest(base64.b64decode(text))
+        return text_or_digest(base64.b64decode(text))
     except ValueError:  # no base64, or letters beyond ASCII
         return digest(text.encode("utf-8", "surrogatepass"))
+
+
+def text_or_digest(data: bytes) -> str | dict[str, Any]:
+    """Return bytes that are a JSON object or list as text; describe others without keeping them.
+
+    LangSmith 0.4 writes all prompts and answers as bytes: `b'{"messages": [{"role": "user", ...`.
+    """
+    if data[:1] in (b"{", b"["):
+        try:
+            msgspec.json.decode(data)
+            return data.decode()
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            pass
+    return digest(data)
 
 
 def digest(data: bytes) -> dict[str, Any]:

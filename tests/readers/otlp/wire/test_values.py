@@ -38,6 +38,7 @@ def _value(wire: Any, value: Any) -> Any:
         ({"kvlistValue": {"values": [{"key": "a", "value": {"stringValue": "b"}}]}}, {"a": "b"}),
         ({"kvlistValue": {}}, {}),
         ({"bytesValue": base64.b64encode(b"abc").decode()}, DIGEST),
+        ({"bytesValue": base64.b64encode(b'{"a": 1}').decode()}, '{"a": 1}'),
         ({}, None),
         (None, None),
         ({"newValue": 1}, None),

@@ -26,7 +26,7 @@ from baton.readers.otlp.attribute_values import (
 )
 from baton.readers.otlp.dialects import genai, langchain
 from baton.readers.otlp.handover_calls import hand_over
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span import Event, Span, error_text
 from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
@@ -82,6 +82,10 @@ def read(span: Span) -> Reading:
     else:
         says = PlainSpan(name=_named(span))
     fail(says, span)
+    if span.scope == _SCOPE and any(event.name == "exception" for event in span.events):
+        # A span whose start was exported first has the status OK, which OpenTelemetry never changes
+        # to ERROR. Only runs that failed have an exception.
+        says.failed, says.error = True, error_text(span)
     if says.failed:
         says.error = _error(says.error)
     if type(says) is not AgentSpan:

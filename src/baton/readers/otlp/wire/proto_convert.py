@@ -16,7 +16,7 @@ from opentelemetry.proto.logs.v1 import logs_pb2
 from opentelemetry.proto.resource.v1 import resource_pb2
 from opentelemetry.proto.trace.v1 import trace_pb2
 
-from baton.readers.otlp.span import Event, Link, Span, digest, nanos, status_of
+from baton.readers.otlp.span import Event, Link, Span, nanos, status_of, text_or_digest
 
 
 def _pool() -> DescriptorPool:
@@ -165,7 +165,7 @@ def _plain(value: AnyValue) -> Any:
     if kind == "kvlist_value":
         return {item.key: _plain(item.value) for item in value.kvlist_value.values}
     if kind == "bytes_value":
-        return digest(value.bytes_value)
+        return text_or_digest(value.bytes_value)
     return getattr(value, kind)
 
 

@@ -17,12 +17,12 @@ from baton.readers.otlp.span import (
     Event,
     Link,
     Span,
-    digest,
     nanos,
     repaired,
     span_id_of,
     status_of,
     tame,
+    text_or_digest,
     trace_id_of,
 )
 
@@ -190,4 +190,8 @@ def _memory_value(value: Any) -> Any:
         return _memory_attributes(value)
     if isinstance(value, list | tuple):
         return [_memory_value(each) for each in value]
-    return digest(bytes(value)) if isinstance(value, bytes | bytearray) else repaired(str(value))
+    return (
+        text_or_digest(bytes(value))
+        if isinstance(value, bytes | bytearray)
+        else repaired(str(value))
+    )
