@@ -232,7 +232,7 @@ def test_class_names_of_other_tools_take_the_options_of_those_tools() -> None:
         with pytest.raises(InputError, match=says) as raised:
             getattr(evaluators, name)(**options)
         assert "config" not in str(raised.value)
-    with pytest.raises(InputError, match="`TaskCompletion` is a class; give an object of it"):
+    with pytest.raises(InputError, match="`TaskCompletion` is a class; give an instance of it"):
         baton_package.score(SESSIONS[0], evaluators=[evaluators.TaskCompletion])
     with pytest.raises(AttributeError, match="no attribute `NoSuchEvaluator`"):
         _ = evaluators.NoSuchEvaluator
