@@ -121,10 +121,6 @@ class ClassName(NamedTuple):
 
     asked: str
 
-    @property
-    def __name__(self) -> str:
-        return self.asked
-
     def __call__(self, *, name: str | None = None, **options: Any) -> Any:
         """Create the evaluator, with the options that it has under this name.
 

@@ -217,6 +217,8 @@ def evaluator_of(given: object) -> Evaluator:
         InputError: the object is a class, or something else that cannot score.
     """
     name = getattr(given, "__name__", type(given).__name__)
+    if isinstance(given, ClassName):
+        name = given.asked
     if inspect.isclass(given) or isinstance(given, ClassName):
         raise InputError(f"`{name}` is a class; give an instance of it: `{name}(...)`")
     if callable(getattr(given, "evaluate", None)) and hasattr(given, "type"):
