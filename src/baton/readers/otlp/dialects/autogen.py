@@ -50,6 +50,8 @@ _USER = "user"
 _TOOLS = "base_tool"
 # The runtime also has other actors, such as the manager of a group chat. Only this one is an agent.
 _AGENT_CLASS = "ChatAgentContainer"
+# `autogen process billing_6d2f.(6d2f)-A`
+_PROCESS = re.compile(r"autogen process (.+)_(([^_]+)\.\(\3\))-A")
 # Each agent gets every message of the team. An empty message asks the agent to speak.
 _ASKED = "{}"
 # An actor that AutoGen adds to end a graph. It makes no request and sends a fixed text.
@@ -83,6 +85,7 @@ def read(span: Span) -> Reading:
     says = ToolSpan(
         name=text(span.attributes["tool_name"]),
         arguments=shown(span.attributes.get("tool_args")),
+        tells_result=False,  # it is in the messages, if these are recorded
         framework=_FRAMEWORK,
     )
     fail(says, span)
@@ -151,6 +154,14 @@ def _asking(nodes: list[Node]) -> Iterator[str]:
 def _works(node: Node) -> None:
     """Turn the span in which an agent is asked to speak into an agent span."""
     attributes = node.span.attributes
+    if "recipient_agent_class" not in attributes and node.parent is not None:
+        # Until 0.5.3, only names of spans show who is asked: the agent processes what was published
+        # to its own topic. Its team publishes everything else to a topic of all agents.
+        own = _PROCESS.fullmatch(node.span.name)
+        if own is not None and node.parent.span.name == f"autogen publish {own[1]}_{own[2]}-T":
+            node.says = as_agent(node.says, own[1])
+            fail(node.says, node.span)
+        return
     if attributes.get("recipient_agent_class") != _AGENT_CLASS:
         return
     type_, span = text(attributes.get("recipient_agent_type")), node.span.name
