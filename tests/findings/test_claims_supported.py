@@ -33,6 +33,15 @@ def test_a_deed_without_any_call_fails() -> None:
     assert score.details["findings"][0]["kind"] == "unsupported_claim"
 
 
+def test_the_reason_says_what_was_called_instead() -> None:
+    claim = '`desk` says "I\'ve refunded order 88.": '
+    assert verdict_on(desk("I've refunded order 88.", LOOKED)).reason == (
+        f"{claim}the only call, of `get_order`, does not do that"
+    )
+    twice = desk("I've refunded order 88.", LOOKED, call("get_customer", {"id": 7}, "Ms Lund"))
+    assert verdict_on(twice).reason == f"{claim}none of the 2 calls does that"
+
+
 def test_an_agent_without_a_model_may_be_a_program() -> None:
     score = verdict_on(desk("I've refunded order 88.", model=None))
     assert score.status == "skipped"

@@ -294,11 +294,13 @@ def _action(at: _At, claim: Claim, scope: _Scope) -> ClaimVerdict:
     if sure:
         why = f"no call names `{claim.value}`"
     else:
-        why = (
-            "no call was made"
-            if not scope.calls
-            else f"none of its {len(scope.calls)} calls does that"
-        )
+        match scope.calls:
+            case []:
+                why = "no call was made"
+            case [call]:
+                why = f"the only call, of `{call.name}`, does not do that"
+            case calls:
+                why = f"none of the {len(calls)} calls does that"
     return ClaimVerdict(claim, "unsupported", why, [call.id for call in scope.calls[:5]])
 
 
