@@ -20,7 +20,7 @@ FAULTY = {
     "dispatch_scope": r"scope_bleed",
     "dispatch_completed": (
         r"fail|raises|unknown|nobody|bad_input|multiple_handoffs|two_transfers|killed|dead_child"
-        r"|agno/direct|unrelated_agent|empty_answer"
+        r"|agno/direct|unrelated_agent|empty_answer|single_turn_content|agent_is_busy"
     ),
     "handoff_loops": r"(?!)",
 }

@@ -100,7 +100,7 @@ def test_the_condition_of_an_alert_is_a_rule_that_says_what_is_wrong() -> None:
         ("pass_rate < 0.9", "`pass_rate` is not an evaluator"),
         ("x < 0.9 (min 20)", "`(min 20)` is for gates"),
         ("x by tag:slow < 0.9", "`by tag:slow` is for gates"),
-        ("x < 0.9 over 1", "the last 1 is not a mean"),
+        ("x < 0.9 over 1", "a mean is over at least 2 scores, not 1"),
         ("x < 1 over 50", "has to be between 0 and 1"),
         ("x below 0.9", "is not a rule: write `EVALUATOR < 0.9 over 50`"),
     ],

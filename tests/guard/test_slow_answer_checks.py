@@ -37,7 +37,7 @@ def answered(guard: Guard, text: str, *, prompt: str = "Test sample R-77.") -> s
 def test_a_function_of_the_program_withholds_an_answer() -> None:
     guard = Guard(rules("{output: {any: [{function: no_prices}]}}"))
     assert answered(guard, "It is clean.") == "It is clean."
-    with pytest.raises(RefusedError, match="names a price of lab"):
+    with pytest.raises(RefusedError, match="the answer of `lab` names a price"):
         answered(guard, "That is 5 EUR.")
 
 

@@ -51,7 +51,7 @@ def test_without_an_agent_or_a_text_that_can_be_played_it_says_so(store: Store) 
         ask_to_prove(store, ANA, key, "shop", TWO)
     words = Fix(kind="limit_or_guard", why="A guard does it.")
     keep_progress(store, ANA, key, Progress(fix=words))
-    with pytest.raises(InputError, match="no text that could be played"):
+    with pytest.raises(InputError, match="not a text that could be played"):
         ask_to_prove(store, ANA, key, "shop", TWO)
     keep_progress(store, ANA, key, Progress(fix=FIX))
     with pytest.raises(InputError, match="name an agent in `agents:`"):

@@ -189,7 +189,7 @@ def test_the_command_shows_the_same_table_as_of_recordings(
         assert main(["issues", "--server", url, "--show", key[:6]]) == 0
         assert "model m1: " in capsys.readouterr().out
         assert main(["issues", "--server", url, "--mark", f"{key[:6]}=muted", "--by", "ana"]) == 0
-        assert capsys.readouterr().out == f"{key} is muted now\n"
+        assert capsys.readouterr().out == f"{key} is now muted\n"
         assert main(["issues", "--server", url, "--json"]) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [msgspec.json.decode(line).get("state") for line in lines].count("muted") == 1

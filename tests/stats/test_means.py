@@ -50,7 +50,7 @@ def test_one_value_and_values_all_the_same_have_no_interval(values: list[float])
 
 
 def test_no_values_have_no_mean() -> None:
-    with pytest.raises(ValueError, match="no values"):
+    with pytest.raises(ValueError, match="at least one value"):
         mean_interval([])
 
 

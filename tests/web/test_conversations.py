@@ -129,7 +129,7 @@ def test_a_view_is_saved_for_all_and_deleted(store: Store, address: str) -> None
     assert "Refunds &lt;b&gt;</a>" in page
     again = visitor.post("/conversations/views", {"query": query, "name": "Refunds <b>"})
     assert again.status == 400
-    assert "There is a view <code>Refunds &lt;b&gt;</code>" in again.text
+    assert "view <code>Refunds &lt;b&gt;</code> already exists" in again.text
     (delete,) = re.findall(r'action="(/conversations/views/\d+/delete)"', page)
     assert visitor.post(delete, {}).status == 303
     assert "Refunds" not in visitor.get("/conversations").text

@@ -236,7 +236,7 @@ def test_a_fix_is_played_where_that_is_allowed_and_the_page_says_why_it_is_not(d
         assert "name an agent in `agents:` of server.yaml" in ask(f"{address}/issues/{key}").text
     with web(day, shop) as address:
         connect(address).keep_progress(key, fix=words)
-        assert "no text that could be played" in ask(f"{address}/issues/{key}").text
+        assert "not a text that could be played" in ask(f"{address}/issues/{key}").text
         connect(address).keep_progress(key, fix=FIX)
         visitor = Visitor(address)
         assert "Prove by replay" in visitor.get(f"/issues/{key}").text

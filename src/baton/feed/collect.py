@@ -168,9 +168,7 @@ class Pool:
             self._refused += 1
             return
         meant = {each.id for each in subjects(trace, "dispatch", self._where)}
-        failed: defaultdict[str | None, list[Failure]] = defaultdict(list)
-        for failure in failures_of(trace, scores, versions):
-            failed[failure.dispatch].append(failure)
+        failed = _by_dispatch(trace, scores, versions)
         passed = {id_ for score in scores if score.status == "passed" for id_ in score.subject}
         for turn in trace.turns:
             for made in turn.dispatches:
@@ -181,10 +179,11 @@ class Pool:
                 own = (made.from_agent, made.to_agent)
                 if any(a is not None and a != b for a, b in zip(self._edge, own, strict=True)):
                     continue
-                if not failed[made.id] and made.id not in passed:
+                failures = failed.get(made.id, [])
+                if not failures and made.id not in passed:
                     self._unscored += 1
                     continue
-                self._keep(Chosen(trace, made, failed[made.id]))
+                self._keep(Chosen(trace, made, failures))
 
     def _keep(self, one: Chosen) -> None:
         if self._failing and one.verdict == "green":
@@ -342,6 +341,23 @@ class Pool:
                 break
             green[agent] += 1 if missing > 0 else -1
         return green
+
+
+def _by_dispatch(
+    trace: Trace, scores: Sequence[Score], versions: Mapping[str, str] | None
+) -> dict[str, list[Failure]]:
+    """Return the failures of each dispatch, with those of the runs that it started.
+
+    A receiver that claims what it did not do fails as a run. A case of its dispatch fails, too.
+    """
+    started = {run.id: run.started_by for turn in trace.turns for run in turn.runs}
+    failed: defaultdict[str, list[Failure]] = defaultdict(list)
+    for score in scores:
+        for failure in failures_of(trace, [score], versions):
+            of_runs = [id_ for each in score.subject for id_ in started.get(each, ())]
+            for id_ in [failure.dispatch] if failure.dispatch is not None else of_runs:
+                failed[id_].append(failure)
+    return failed
 
 
 _VERDICTS: tuple[Verdict, Verdict] = ("green", "failing")
