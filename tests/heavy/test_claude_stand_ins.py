@@ -59,7 +59,7 @@ def test_calls_are_answered_from_the_recording_and_none_is_made(
             ("WebFetch", {"url": "http://127.0.0.1:1/", "prompt": "x"}),
             "the tool `WebFetch` was not",
         ),
-        (("mcp__shop__pay", {"order": "8"}), "has no call of it with these arguments"),
+        (("mcp__shop__pay", {"order": "8"}), "does not contain a call of it with these arguments"),
         (
             ("Write", {"file_path": "bashed", "content": "x"}),
             "`live: [Write]` of `stand_ins:` runs",
