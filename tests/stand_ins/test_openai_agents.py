@@ -272,5 +272,5 @@ def test_a_version_that_works_otherwise_is_refused_by_name(
     shop.play(asked(stand_ins=StandIns(mode="mock")))
     module, name = seam
     monkeypatch.setattr(sys.modules[module], name, other)
-    with pytest.raises(ProviderError, match=f"nothing was run: it has no {module}[.]{name}"):
+    with pytest.raises(ProviderError, match=f"nothing was run: it lacks {module}[.]{name}"):
         switch_on.__wrapped__()

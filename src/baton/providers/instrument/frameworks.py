@@ -114,9 +114,10 @@ def examine(target: str, folder: Path) -> Examined:
     names = packages_imported_from(target, folder)
     imported = _imported(names)
     # Whether it is an agent of ADK itself, or a function that asks one, shows only when it is
-    # loaded. Messages of Claude are recorded without spans.
+    # loaded. A program that is loaded before its calls are recorded keeps `query` of Claude's SDK
+    # as it was: `from claude_agent_sdk import query`.
     if ADK not in {each.module for each in imported} and (
-        any(each.module != CLAUDE for each in imported) or _is_among("opentelemetry", names)
+        imported or _is_among("opentelemetry", names)
     ):
         return Examined(imported, has_spans=True, is_of_adk=False)
     # Programs that only send spans import this module as well, and play nothing.
