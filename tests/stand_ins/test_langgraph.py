@@ -134,7 +134,9 @@ def test_an_agent_that_hands_over_by_itself_is_refused_in_words(shop: Shop) -> N
     case = moment("child", "host", "ask_host")
     assert case.stand_ins is not None
     case.stand_ins.live = ["transfer_to_warehouse"]
-    with pytest.raises(ProviderError, match="hands over to `warehouse` instead of answering") as raised:
+    with pytest.raises(
+        ProviderError, match="hands over to `warehouse` instead of answering"
+    ) as raised:
         shop.play(case, "team")
     assert "HumanMessage" not in str(raised.value)
 

@@ -100,18 +100,20 @@ def test_lines_of_the_graph_pass_their_labels(
         assert not wrong, wrong
 
 
-def test_rows_of_a_comparison_are_of_one_height(
-    browser: Browser, shared: tuple[str, Store, Settings]
-) -> None:
+def test_rows_of_a_comparison_are_of_one_height(browser: Browser, tmp_path: Path) -> None:
     from .browsing import tab
 
-    with tab(browser, shared[0]) as (page, wrong):
-        page.goto("/evaluations/compare?before=1&after=1")
+    store = open_store(tmp_path / "server")
+    for name in ("old", "alike"):
+        add_folder(store, 1, test_evaluations.save(tmp_path / name, {"case 1"}), "ann")
+    with web(store, {}) as address, tab(browser, address) as (page, wrong):
+        page.goto("/evaluations/compare?before=1&after=2")
         margins = page.evaluate(
             """() => [...document.querySelectorAll(".interval.same")].map((one) => getComputedStyle(one).marginTop)"""
         )
         assert set(margins) == {"0px"}, margins
         assert not wrong, wrong
+    store.close()
 
 
 def test_edges_lead_to_conversations_and_nodes_to_agents(
