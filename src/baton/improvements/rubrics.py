@@ -43,7 +43,7 @@ from .proposal_prompts import Material, question, request
 from .prove_gain import Side, prove
 from .result import Calibrated, Candidate, Improvement, Strategy, Study
 from .split_cases import Drawn, Leaks, Unit, draw
-from .strategies import WAYS, Asking, Ended, Scored, search
+from .strategies import WAYS, Asking, Scored, search, wait_in
 
 T = TypeVar("T")
 AGREES = Axis("agreement with people")
@@ -382,13 +382,7 @@ class RubricSearch:
         return self._tries >= limit or self._rounds > 5 * limit
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed or self._loop is None:
-            work.close()
-            raise Ended(None)
-        try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        except BaseException as error:
-            raise Ended(error) from error
+        return wait_in(None if self._closed else self._loop, work)
 
     async def _see(self, number: int, ids: Sequence[str]) -> None:
         """Let the judge give its verdicts with a text on things that it has not judged with it.

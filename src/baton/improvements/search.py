@@ -34,11 +34,11 @@ from .strategies import (
     WAYS,
     Asking,
     Choosing,
-    Ended,
     Proposed,
     Proposer,
     Scored,
     search,
+    wait_in,
     with_rules,
 )
 
@@ -496,13 +496,7 @@ class _Search:
         return 1.0 if self._sign(self._aimed.name) > 0 else 0.0
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._closed:  # the task that waited for the engine was cancelled
-            work.close()
-            raise Ended(None)
-        try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        except BaseException as error:
-            raise Ended(error) from error
+        return wait_in(None if self._closed else self._loop, work)
 
     async def _evaluate(self, text: str, cases: Sequence[str]) -> Scored:
         number = self._numbers[text]

@@ -8,9 +8,10 @@ logging and pickling are disabled.
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 from baton.model import InputError, suggestion
 from baton.model.option_spelling import option
@@ -77,8 +78,26 @@ def strategy_named(name: str) -> Strategy:
     raise InputError(f"{option('strategy')}: there is no strategy `{name}`; {hint}")
 
 
+T = TypeVar("T")
+
+
 class Ended(BaseException):
     """Ends a search at once. gepa treats any Exception as the failure of one proposal."""
+
+
+def wait_in(loop: asyncio.AbstractEventLoop | None, work: Coroutine[Any, Any, T]) -> T:
+    """Do the work in another thread's loop, and wait for it, as gepa knows no asyncio.
+
+    Raises:
+        Ended: the work failed, or there is no loop: the task that waited for gepa was cancelled.
+    """
+    if loop is None:
+        work.close()
+        raise Ended(None)
+    try:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
+    except BaseException as error:
+        raise Ended(error) from error
 
 
 Ask = Callable[[str, Material], Awaitable[Any]]

@@ -184,6 +184,8 @@ class CaseItem(pytest.Item):
         failed = failures(results)
         if failed:
             raise CaseFailedError(failed)
+        # Nothing failed, but nothing was checked either, so the test has not passed. A case that
+        # states something which had to be checked is an error, and is among the failures above.
         if all(result.status == "skipped" for result in results):
             pytest.skip(_safe_message(InputError(nothing_scored(results[0]))))
 

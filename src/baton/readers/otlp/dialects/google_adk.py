@@ -144,7 +144,7 @@ def _nest_tasks(nodes: list[Node]) -> None:
         for node in sorted(agents, key=_started):
             while len(at_work) > 1 and _has_finished(at_work[-1]):
                 at_work.pop()
-            if at_work and _goes_on_in(at_work, node):
+            if at_work and _continues_in(at_work, node):
                 _join(at_work[-1], node)
                 at_work[-1] = node
             elif at_work and _calls(at_work[-1], node):
@@ -163,7 +163,7 @@ def _offered(node: Node) -> list[str] | None:
 
 
 def _has_finished(agent: Node) -> bool:
-    """Return whether an agent ends with ``finish_task``; after wrong arguments, it goes on."""
+    """Return whether an agent ends with ``finish_task``; after wrong arguments, it continues."""
     done = _requests(agent)
     last = done[-1].says if done else None
     if type(last) is not ToolSpan or last.name != _FINISH or last.failed:
@@ -174,8 +174,8 @@ def _has_finished(agent: Node) -> bool:
     return True
 
 
-def _goes_on_in(at_work: list[Node], node: Node) -> bool:
-    """Return whether an agent goes on that called a task, or that asked the user about its own."""
+def _continues_in(at_work: list[Node], node: Node) -> bool:
+    """Return whether a span continues an agent that called a task, or asked the user about it."""
     before, says = at_work[-1].says, node.says
     if type(before) is not AgentSpan or type(says) is not AgentSpan or before.name != says.name:
         return False
