@@ -125,6 +125,21 @@ def test_a_search_inside_the_model_beside_a_metric_of_trajectories(
     assert check(cases, folder) == []
 
 
+@pytest.mark.parametrize("threshold", ["1.0", '{"threshold": 0.8, "match_type": "IN_ORDER"}'])
+def test_a_search_inside_the_model_beside_criteria_without_cases(
+    check: Check, tmp_path: Path, threshold: str
+) -> None:
+    search = 'root_agent = Agent(name="desk", tools=[google_search, lookup])'
+    folder = app(tmp_path / "desk", f"{HEAD}\n{search}\n")
+    criteria = tmp_path / "criteria" / "test_config.json"
+    criteria.parent.mkdir()
+    criteria.write_text(f'{{"criteria": {{\n"tool_trajectory_avg_score": {threshold}}}}}')
+    (found,) = check(folder, criteria)
+    assert (found.rule, found.line) == ("search-metric", 2)
+    criteria.write_text('{"criteria": {"tool_trajectory_avg_score": 0}}')
+    assert check(folder, criteria) == []
+
+
 def test_lists_that_are_combined_are_read(check: Check, tmp_path: Path) -> None:
     more = """
 COMMON = [billing, create_writer]

@@ -78,18 +78,44 @@ def search_metrics(scope: Scope) -> Iterator[LintWarning]:
             if app is None or not _by_trajectory(file, case):
                 continue
             for agent in app.agents:
-                inside = sorted(agent.inside - app.functions)
-                if inside and inside[0] not in warned:
-                    warned.add(inside[0])
-                    yield LintWarning(
-                        file=file.file,
-                        line=written.turn_line(0),
-                        rule=SEARCH_METRIC,
-                        what=f"`tool_trajectory_avg_score` scores case `{case.id}`, and "
-                        f"{_of(agent)} has `{inside[0]}` ({agent.file}:{agent.line}), which runs "
-                        "inside the model: no trajectory shows it",
-                        remedy="leave the metric out, and judge the answer by rubrics",
-                    )
+                inside = _inside_model(app, agent)
+                if inside is not None and inside not in warned:
+                    warned.add(inside)
+                    scored = f"`{ToolTrajectoryAvgScore.type}` scores case `{case.id}`"
+                    yield _search_metric(file.file, written.turn_line(0), scored, agent, inside)
+    for criteria in scope.criteria:
+        stated = {name: (criterion, line) for name, criterion, line in criteria.criteria()}
+        criterion, line = stated.get(ToolTrajectoryAvgScore.type, (0, None))
+        if criteria.scores or not _threshold(criterion):
+            continue  # warned of above, with the case
+        for app in scope.apps:
+            with_tools = [(each, _inside_model(app, each)) for each in app.agents]
+            for agent, inside in [(each, tool) for each, tool in with_tools if tool][:1]:
+                scored = f"`{ToolTrajectoryAvgScore.type}` scores all cases"
+                yield _search_metric(criteria.document.file, line, scored, agent, inside)
+
+
+def _inside_model(app: App, agent: CodeAgent) -> str | None:
+    """Return the first tool of an agent that runs inside the model."""
+    return min(agent.inside - app.functions, default=None)
+
+
+def _threshold(criterion: object) -> object:
+    """Return the threshold of a criterion: the number itself, or that of the object."""
+    return criterion.get("threshold") if isinstance(criterion, dict) else criterion
+
+
+def _search_metric(
+    file: str, line: int | None, scored: str, agent: CodeAgent, inside: str
+) -> LintWarning:
+    return LintWarning(
+        file=file,
+        line=line,
+        rule=SEARCH_METRIC,
+        what=f"{scored}, and {_of(agent)} has `{inside}` ({agent.file}:{agent.line}), which runs "
+        "inside the model: no trajectory shows it",
+        remedy="leave the metric out, and judge the answer by rubrics",
+    )
 
 
 THINKING = "thinking"

@@ -111,11 +111,7 @@ _TYPES = {
 def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
     """Warn of a rubric metric that has no rubrics, and no case has rubrics of its type."""
     for file in scope.criteria:
-        value = file.document.value()
-        top = value if isinstance(value, dict) else {}
-        key = next((key for key in top if snake(str(key)) == "criteria"), None)
-        criteria = top[key] if key is not None else None
-        for name, criterion in criteria.items() if isinstance(criteria, dict) else ():
+        for name, criterion, line in file.criteria():
             if name in _TYPES and not _rubrics(criterion):
                 types = _types_in_cases(file)
                 in_cases = ", nor has a case"
@@ -124,7 +120,7 @@ def missing_rubrics(scope: Scope) -> Iterator[LintWarning]:
                 if _TYPES[name] not in types:
                     yield LintWarning(
                         file=file.document.file,
-                        line=file.document.line((str(key), name)),
+                        line=line,
                         rule=NO_RUBRICS,
                         what=f"`{name}` has no `rubrics`{in_cases}: ADK then evaluates nothing",
                         remedy="write it as an object with `threshold` and `rubrics`",

@@ -222,6 +222,15 @@ class CriteriaFile(NamedTuple):
     document: Document
     scores: Sequence[CaseFile]
 
+    def criteria(self) -> Iterator[tuple[str, Any, int | None]]:
+        """Yield each criterion: its name, its value, and its line."""
+        value = self.document.value()
+        top = value if isinstance(value, dict) else {}
+        key = next((key for key in top if snake(str(key)) == "criteria"), None)
+        stated = top[key] if key is not None else None
+        for name, criterion in stated.items() if isinstance(stated, dict) else ():
+            yield name, criterion, self.document.line((str(key), name))
+
 
 class Scope(NamedTuple):
     """Everything that is checked together.
