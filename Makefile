@@ -83,10 +83,10 @@ PYTEST := $(BIN)/pytest -q --timeout 300
 test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 	$(PYTEST) -n 3 --dist worksteal -m 'not heavy'
 
-# By file, so that tests share a server, a browser or an SDK. Four processes on two cores, because
-# these tests wait for other programs half of the time.
+# By file, so that tests share a server, a browser or an SDK. Five processes on two cores, because
+# these tests wait for other programs a fifth of the time.
 test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
-	$(PYTEST) -n 4 --dist loadfile --no-loadscope-reorder -m heavy
+	$(PYTEST) -n 5 --dist loadfile --no-loadscope-reorder -m heavy
 
 first-hour: ## Run each example with a framework like a newcomer, in its own venv; takes minutes.
 	$(PYTHON) tests/heavy/first_hour.py

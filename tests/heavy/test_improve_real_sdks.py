@@ -310,7 +310,7 @@ def test_texts_of_agents_descriptions_and_tools_of_other_frameworks(
         framework, ("ask_cashier", "ask_warehouse")
     )
     monkeypatch.setattr(f"{__name__}.SENTENCES", ("Be kind.", helps or "Be quick."))
-    project.write({"type": "python", "target": "shop.py:desk"}, 20, response_contains=[contains])
+    project.write({"type": "python", "target": "shop.py:desk"}, 14, response_contains=[contains])
     before = project.files()
     words = ["--candidates", "2", "--component", component]
     words += [f"--live-tools={each}" for each in asking]
@@ -329,7 +329,7 @@ def test_texts_of_agents_descriptions_and_tools_of_other_frameworks(
 
 def test_instructions_that_a_function_makes_are_refused_in_one_message(project: Project) -> None:
     Shop.of("openai_agents", project.folder)
-    project.write({"type": "python", "target": "shop.py:desk"}, 20, response_contains=["Refunds:"])
+    project.write({"type": "python", "target": "shop.py:desk"}, 14, response_contains=["Refunds:"])
     done = project.run("improve", "baton.yaml", "cases.yaml", "--agent", "billing", "--trust", ".")
     assert done.code == 2
     assert "no component `agent:billing`" in done.err

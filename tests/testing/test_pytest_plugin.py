@@ -41,19 +41,27 @@ def folder(tmp_path: Path) -> Path:
 def run_pytest(
     folder: Path, *arguments: str, alone: bool = True
 ) -> subprocess.CompletedProcess[str]:
-    """Run tests with our plug-in ``alone``, or with all that are installed, which takes a second."""
+    """Run tests with our plug-in ``alone``, or with all that are installed, which takes a second.
+
+    If it does not end, the error has its output and where its tests are, also those of workers.
+    """
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *arguments]
+    command += ["-o", "faulthandler_timeout=200"]
     if alone:
         command += ["-p", "baton.pytest_plugin"]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **(NO_OTHER_PLUGINS if alone else {})},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, **(NO_OTHER_PLUGINS if alone else {})},
+            capture_output=True,
+            text=True,
+            timeout=250,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as hanging:
+        output = [text.decode() for text in (hanging.stdout, hanging.stderr) if text]
+        pytest.fail("\n".join(["pytest does not end", *output]), pytrace=False)
 
 
 def ends(done: subprocess.CompletedProcess[str], *, passed: int, failed: int) -> bool:
