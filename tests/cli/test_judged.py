@@ -222,6 +222,7 @@ def test_what_a_case_says_of_its_judge_is_checked_before_anybody_is_asked(
     assert "cases.yaml:2: case `a`: scope_fidelity.judge: a case may set thresholds" in found.err
 
 
+@pytest.mark.heavy
 def test_ctrl_c_keeps_what_was_judged(tmp_path: Path, llm: LlmServer) -> None:
     def stuck(asked: Received) -> Reply:
         return Reply(answer=best(asked), delay=30 if asked.number > 12 else 0)

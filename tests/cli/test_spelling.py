@@ -73,6 +73,7 @@ def test_quiet_and_verbose_exclude_one_another(baton: Run, folder: Path) -> None
     assert (outcome.code, outcome.err) == (2, "baton: --quiet and --verbose: give one\n")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("workers", ["null", "process"])
 def test_debug_shows_where_an_agent_raised(baton: Run, folder: Path, workers: str) -> None:
     (folder / "baton.yaml").write_text(

@@ -75,6 +75,7 @@ def until(tmp_path: Path, options: list[str]) -> Iterator[Until]:
     said.close()
 
 
+@pytest.mark.heavy
 def test_a_changed_case_is_played_alone_and_changed_agents_play_all(
     until: Until, tmp_path: Path
 ) -> None:

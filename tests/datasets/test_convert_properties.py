@@ -43,6 +43,7 @@ def top(loss: Loss) -> str:
     return loss.field.partition(".")[0].partition("[")[0]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("to", DIALECTS)
 @few
 @given(case=cases, suffix=st.sampled_from([".json", ".yaml"]))
@@ -60,6 +61,7 @@ def test_a_case_comes_back_but_for_what_is_listed(case: Case, suffix: str, to: T
                 assert getattr(turn, name) == getattr(other, name)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("to", DIALECTS)
 @few
 @given(case=cases)
@@ -69,6 +71,7 @@ def test_every_loss_has_a_reason_of_its_dialect(case: Case, to: Target) -> None:
         assert loss.reason in TARGETS[to].reasons.values(), loss
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("to", DIALECTS)
 @few
 @given(case=cases)
@@ -80,6 +83,7 @@ def test_what_was_converted_once_is_lost_no_second_time(case: Case, to: Target) 
         assert second.losses == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("to", DIALECTS)
 @few
 @given(case=cases)

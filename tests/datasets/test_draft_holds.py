@@ -34,6 +34,7 @@ def traces(folder: str) -> list[baton.Trace]:
     return found
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_run_meets_the_case_that_was_drafted_from_it(framework: str, tmp_path: Path) -> None:
     recorded = traces(f"otel/{framework}")

@@ -68,6 +68,7 @@ def test_what_a_recording_without_contents_passes_on_is_skipped(
     assert "record " in found.reason
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", BOTH)
 def test_no_recorded_run_is_accused(kind: type[ResultUsed | ContextCarried]) -> None:
     found = []

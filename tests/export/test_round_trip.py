@@ -34,6 +34,7 @@ def recorded(name: str) -> list[Trace]:
     return list(iter_traces(RECORDINGS[name], on_problem=lambda _: None))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_recording_comes_back_from_a_file(name: str, suffix: str, tmp_path: Path) -> None:
@@ -46,6 +47,7 @@ def test_every_recording_comes_back_from_a_file(name: str, suffix: str, tmp_path
     assert sorted(map(told, back)) == sorted(map(told, traces))
 
 
+@pytest.mark.heavy
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_any_record_comes_back(trace: Trace) -> None:

@@ -208,6 +208,7 @@ def test_results_of_traces_that_are_gone_are_sent_and_said_to_belong_to_no_span(
     assert not any(log.span_id for log in collector.logs())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["google-adk", "langgraph", "pydantic-ai", "strands", "crewai"])
 def test_every_dispatch_of_recorded_spans_is_found_among_these(
     baton: Baton, tmp_path: Path, collector: Collector, name: str

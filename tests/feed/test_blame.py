@@ -123,6 +123,7 @@ def test_what_an_agent_claims_at_the_end_is_later_than_the_child_that_died() -> 
     assert (claim.agent, claim.fault, claim.step) == ("desk", "unsupported_claim", "r1")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("nested", [False, True], ids=["side by side", "nested"])
 def test_a_run_with_20_000_faulty_dispatches_is_examined_in_seconds(nested: bool) -> None:
     count = 20_000

@@ -32,6 +32,7 @@ TRIES = {
 """How often, if that is not the usual."""
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_harmed_file_is_sound_records_or_one_clear_error(
     kind: str, tmp_path_factory: pytest.TempPathFactory

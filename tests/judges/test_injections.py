@@ -63,6 +63,7 @@ def test_an_injection_reaches_the_model_inside_the_fence_only(
         assert neutral(each["text"]) in got.user, each["name"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("api", APIS)
 def test_an_injection_changes_nothing_else_of_the_request(
     received: dict[str, list[Received]], api: str

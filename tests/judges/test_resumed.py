@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests.judges.conftest import GOOD, judge_of
 from tests.judges.test_judge import ask, kinds, many
 
@@ -26,6 +27,7 @@ ask(make_judge(settings, cache=sys.argv[2]), *many(60))
 """
 
 
+@pytest.mark.heavy
 def test_no_verdict_is_asked_for_again_after_a_kill(llm: LlmServer, tmp_path: Path) -> None:
     llm.script = Reply(answer=GOOD, delay=0.05)
     cache, root = tmp_path / "verdicts", str(Path(__file__).parents[2])

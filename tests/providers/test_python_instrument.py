@@ -104,6 +104,7 @@ def test_the_turns_of_a_case_are_one_trace_and_the_session_lasts(play: Play) -> 
     assert (trace.id, trace.case, trace.source.format) == ("a", "a", "python")
 
 
+@pytest.mark.heavy
 def test_cases_side_by_side_never_mix_their_spans(play: Play) -> None:
     cases = [case(f"first {n}", f"second {n}", id=f"c{n}") for n in range(12)]
     results = play("slow", *cases, concurrency=4)
@@ -164,6 +165,7 @@ def test_log_records_bring_the_words_of_a_span(play: Play) -> None:
     assert run.output == Content(text="said hush")
 
 
+@pytest.mark.heavy
 def test_what_the_function_raises_is_the_error_and_what_was_seen_is_kept(play: Play) -> None:
     fine, broken = play("reply", case(id="a")), play("raises", case("A-1", id="b"))
     assert fine[0].error is None

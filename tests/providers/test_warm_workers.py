@@ -176,6 +176,7 @@ def library(name: str, folder: Path, **holds: object) -> ModuleType:
     return module
 
 
+@pytest.mark.heavy
 def test_the_fork_server_imports_libraries_and_nothing_of_the_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

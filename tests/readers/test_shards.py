@@ -54,6 +54,7 @@ def pieces(size: int, *targets: str, parts: int = 1) -> tuple[Read, int]:
     return read, len(shards)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "folder", [each for each in FOLDERS if each.is_dir()], ids=lambda f: f.name
 )

@@ -109,6 +109,7 @@ def test_the_same_advice_is_given_once_for_a_case(tmp_path: Path) -> None:
     assert [each["fix"] for each in case["scores"]] == [advice["fix"], None]
 
 
+@pytest.mark.heavy
 def test_what_is_the_same_is_held_once_and_packed(baton: Baton, tmp_path: Path) -> None:
     page = desk(baton, tmp_path, 200)
     assert len(page.text) < (tmp_path / "runs.jsonl").stat().st_size / 5

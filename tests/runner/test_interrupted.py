@@ -95,6 +95,7 @@ def stored(baton: Run, folder: Path) -> list[str]:
     return [result["case_id"] for result in results if result["scores"]]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("sent", "code", "word"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],

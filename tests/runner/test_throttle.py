@@ -176,6 +176,7 @@ def config(folder: Path, server: Server, cases: int, concurrency: int, attempts:
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("status", [429, 503])
 def test_no_case_is_lost_to_a_server_that_takes_a_fifth_of_what_is_in_play(
     baton: Run, tmp_path: Path, server: Server, status: int
@@ -223,6 +224,7 @@ def test_cases_that_a_busy_server_refuses_are_played_with_fewer_at_once(
     assert "servers asked to slow down" in str(report["notices"])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "how",
     [

@@ -271,6 +271,7 @@ def test_a_position_of_two_billion_takes_no_memory(played: Path) -> None:
     assert "Traceback" not in outcome.stderr
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "changed",
     [
@@ -376,6 +377,7 @@ def harm(folder: Path, dice: random.Random) -> str:
     return f"{path}: {odd!r}"
 
 
+@pytest.mark.heavy
 def test_whatever_a_folder_holds_is_a_report_or_a_clear_error(
     baton: Baton, played: Path, tmp_path: Path
 ) -> None:

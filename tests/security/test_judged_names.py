@@ -121,6 +121,7 @@ def test_a_tenth_of_the_injections_stay_data_for_every_judged_evaluator(tmp_path
     assert done.requests > 500
 
 
+@pytest.mark.heavy
 def test_injections_stay_data_in_material_that_is_shortened(tmp_path: Path) -> None:
     names = ["scope_fidelity", "task_completion", "conversation_coherence", "function_calling"]
     done = torture(tmp_path, part=20, names=names, rounds=[True])

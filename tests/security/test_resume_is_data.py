@@ -62,6 +62,7 @@ def says(folder: Path, **request: Any) -> None:
     header.write_text(json.dumps(told))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("option", ["--resume", "--only-failed"])
 @pytest.mark.parametrize(
     "target",

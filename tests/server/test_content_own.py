@@ -97,6 +97,7 @@ def test_without_texts_the_record_tells_who_did_what_and_what_is_not_known(
                     assert known(read, now, name), (name, was)
 
 
+@pytest.mark.heavy
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_any_record_is_read_without_its_texts_and_with_tags_for_them(

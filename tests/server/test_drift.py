@@ -208,12 +208,14 @@ def test_without_drift_no_alert_comes_through_the_store(checks: Checks) -> None:
         assert not any(checks.add(agreed[at : at + 100]) for at in range(0, 1_000, 100))
 
 
+@pytest.mark.heavy
 def test_answers_of_another_file_and_of_rescores_do_not_count(checks: Checks) -> None:
     assert checks.add([False] * 200, evaluator_version="2+d00000000") == 0
     assert checks.add([False] * 200, rescore=1) == 0
     assert checks.add([False] * 200) == 1
 
 
+@pytest.mark.heavy
 def test_a_new_file_closes_the_alert_of_the_old_one(checks: Checks) -> None:
     assert checks.add([False] * 100) == 1
     new = msgspec.structs.replace(checks.made, file="00000001")
@@ -225,6 +227,7 @@ def test_a_new_file_closes_the_alert_of_the_old_one(checks: Checks) -> None:
     assert check_drift(checks.store, Rules(rules=(rule,)), NOW) == 0
 
 
+@pytest.mark.heavy
 def test_the_alert_is_sent_to_every_channel_and_shown_on_the_page(
     checks: Checks, file: Path, tmp_path: Path
 ) -> None:
@@ -249,6 +252,7 @@ def test_the_alert_is_sent_to_every_channel_and_shown_on_the_page(
     assert row["distilled"][0]["stepped_back"] is not None
 
 
+@pytest.mark.heavy
 def test_a_distilled_judge_that_agrees_is_shown_as_such(
     checks: Checks, file: Path, tmp_path: Path
 ) -> None:

@@ -106,6 +106,7 @@ def _bodies(chosen: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
             yield form, _broken(chosen, body)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "settings",
     [Settings(), Settings(content="none"), Settings(content="hashed", redact=["email"])],

@@ -243,6 +243,7 @@ def stood_in_for(folder: Path, monkeypatch: pytest.MonkeyPatch, program: str) ->
     return asyncio.run(_play(Python(options, Surroundings(home)), asked("hi", stand_ins=ins)))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "program",
     [

@@ -126,6 +126,7 @@ def test_a_case_that_is_written_by_hand_is_scored_as_far_as_it_tells(tmp_path: P
     assert verdicts["dispatch_completed"].status == "skipped"
 
 
+@pytest.mark.heavy
 def test_a_recording_meets_the_case_of_its_dispatch_and_is_asked_about_that_alone() -> None:
     trace = next(t for t in all_recorded() if sum(len(n.dispatches) for n in t.turns) > 2)
     made = trace.turns[-1].dispatches[-1]

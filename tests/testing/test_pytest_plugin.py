@@ -186,6 +186,7 @@ def test_a_marked_test_runs_once_for_every_case(folder: Path) -> None:
     assert "actual    router  weather" in done.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("marker", "says"),
     [

@@ -90,6 +90,7 @@ def _sampled(spans: list[Span]) -> Iterator[tuple[str, list[Span]]]:
         yield f"the first {number} that ended", done[:number]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("capture", GOOD)
 def test_a_good_run_of_which_spans_are_missing_gives_no_alarm(capture: str) -> None:
     spans, logs = _spans(capture)

@@ -60,6 +60,7 @@ def problems_of(file: Path) -> list[str]:
         return [str(problem) for problem in error.problems if problem.file != str(file)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_a_damaged_file_is_a_sound_record_or_a_clear_error(file: Path, tmp_path: Path) -> None:
     whole = json.loads(file.read_text(encoding="utf-8"))
