@@ -1,13 +1,19 @@
-"""The backend for Celery in examples/: a queue in a folder, and a worker in its own process."""
+"""The backend for Celery in examples/: a queue in a file, and a worker in its own process.
+
+The queue and the results are in SQLite: Celery's ``filesystem`` and ``file`` read files that are
+still being written.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +27,8 @@ QUEUE = """
 from celery_backend import app
 
 app.conf.update(
-    broker_url="filesystem://",
-    result_backend="file://{folder}/results",
-    broker_transport_options={{
-        "data_folder_in": "{folder}/queue", "data_folder_out": "{folder}/queue",
-        "control_folder": "{folder}/control",
-    }},
+    broker_url="sqla+sqlite:///{folder}/queue.db",
+    result_backend="db+sqlite:///{folder}/results.db",
 )
 """
 RUN = """
@@ -40,8 +42,8 @@ CONFIG = """
 evaluators: [agent_chain]
 backend:
   type: 'celery_backend:CeleryBackend'
-  broker: 'filesystem://'
-  results: 'file://{folder}/results'
+  broker: 'sqla+sqlite:///{folder}/queue.db'
+  results: 'db+sqlite:///{folder}/results.db'
   patience: 60
 """
 
@@ -49,8 +51,6 @@ backend:
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder with a queue, and a worker at work on it."""
-    for name in ("queue", "results", "control"):
-        (tmp_path / name).mkdir()
     (tmp_path / "queue_app.py").write_text(QUEUE.format(folder=tmp_path))
     (tmp_path / "run.py").write_text(RUN)
     (tmp_path / "c.yaml").write_text(CONFIG.format(folder=tmp_path))
@@ -61,6 +61,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             [*command, *quiet], cwd=tmp_path, env=_environment(tmp_path), stdout=log, stderr=log
         )
         try:
+            # Two processes that create the tables of the queue at once may collide.
+            until = time.monotonic() + 60
+            while not _listens(tmp_path / "queue.db") and time.monotonic() < until:
+                time.sleep(0.05)
             yield tmp_path
         finally:
             worker.terminate()
@@ -69,6 +73,15 @@ def folder(tmp_path: Path) -> Iterator[Path]:
             except subprocess.TimeoutExpired:
                 worker.kill()
                 worker.wait()
+
+
+def _listens(database: Path) -> bool:
+    """Whether a worker has declared its queue."""
+    with closing(sqlite3.connect(database)) as connection:
+        try:
+            return bool(connection.execute("SELECT name FROM kombu_queue").fetchall())
+        except sqlite3.OperationalError:  # there is no such table yet
+            return False
 
 
 def _environment(folder: Path) -> dict[str, str]:

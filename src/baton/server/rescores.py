@@ -36,8 +36,12 @@ _ATTEMPTS = 3
 """Maximum number of starts without progress; then the rescore has failed."""
 _WRONG = 2
 """The exit code for errors that a retry cannot solve."""
-_NICE = 15
-"""The niceness of rescores: receiving, reading and answering get the processor first."""
+_NICE = 10
+"""The niceness of rescores: receiving, reading and answering get the processor first.
+
+At 10, a process gets a tenth of what a normal one gets on a busy processor; at 15, a thirtieth, and
+then a rescore by Ray takes minutes to start.
+"""
 
 
 def ask(
