@@ -91,7 +91,7 @@ def _environment(folder: Path) -> dict[str, str]:
 def baton(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "run.py", *arguments], cwd=folder, env=_environment(folder),
-        capture_output=True, text=True, timeout=90, check=False,
+        capture_output=True, text=True, timeout=140, check=False,
     )  # fmt: skip
 
 
