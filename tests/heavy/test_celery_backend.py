@@ -44,7 +44,7 @@ backend:
   type: 'celery_backend:CeleryBackend'
   broker: 'sqla+sqlite:///{folder}/queue.db'
   results: 'db+sqlite:///{folder}/results.db'
-  patience: 60
+  patience: 120
 """
 
 
@@ -127,4 +127,4 @@ def test_cases_are_played_by_celery_workers(folder: Path) -> None:
     done = baton(folder, "eval", "c.yaml", "--out", "out")
     assert done.returncode == 0, (done, (folder / "worker.log").read_text())
     assert sorted(row["position"] for row in rows(folder / "out")) == list(range(20))
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120  # none was lost and sent again
