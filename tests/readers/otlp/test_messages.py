@@ -301,3 +301,36 @@ def test_json_that_a_model_answered_is_not_read_as_parts_of_a_message(said: str)
         (message,) = read_messages(raw, "assistant")
         assert message.content is not None
         assert json.loads(message.content.plain()) == json.loads(said)
+
+
+def test_the_chunks_of_a_streamed_answer_are_one_message() -> None:
+    def chunk(**delta: Any) -> str:
+        choices = [{"index": 0, "delta": delta, "finish_reason": None}]
+        return json.dumps({"object": "chat.completion.chunk", "choices": choices})
+
+    def part(index: int, id_: str | None, name: str | None, arguments: str) -> dict[str, Any]:
+        return {"index": index, "id": id_, "function": {"name": name, "arguments": arguments}}
+
+    told = json.dumps([
+        chunk(role="assistant", content="", tool_calls=None),
+        chunk(content="I look "),
+        chunk(content="it up."),
+        chunk(tool_calls=[part(0, "1", "f", '{"a":')]),
+        chunk(tool_calls=[part(0, None, None, " 1}")]),
+        chunk(tool_calls=[part(1, "2", "g", "{}")]),
+        json.dumps({"object": "chat.completion.chunk", "choices": []}),
+    ])  # fmt: skip
+    [message] = read_messages(told, "assistant")
+    assert message.content is not None
+    assert message.content.text == "I look it up."
+    first = Call(id="1", name="f", arguments={"a": 1})
+    assert message.calls == [first, Call(id="2", name="g", arguments={})]
+
+
+def test_arguments_that_are_written_as_json_of_json_are_data() -> None:
+    call = {"id": "1", "function": {"name": "f", "arguments": json.dumps(_ARGS)}}
+    [message] = read_messages([{"role": "assistant", "tool_calls": [call]}])
+    assert message.calls == [Call(id="1", name="f", arguments={"a": 1})]
+    call["function"]["arguments"] = quoted = '"{not JSON'  # type: ignore[index]
+    [message] = read_messages([{"role": "assistant", "tool_calls": [call]}])
+    assert message.calls[0].arguments == quoted

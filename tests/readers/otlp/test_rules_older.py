@@ -177,3 +177,16 @@ def test_a_result_that_only_the_next_request_has_is_the_tools() -> None:
 def test_a_message_of_an_orchestration_is_no_question_of_the_user() -> None:
     (trace,) = load_traces(CAPTURES / "semantic-kernel" / "group_chat_1_33_logs.json")
     assert all(run.input == Content(text="A line on Graz") for run in trace.turns[0].runs)
+
+
+def test_an_agent_of_agno_without_a_name_is_main_and_a_member_has_its_id() -> None:
+    scope = "openinference.instrumentation.agno"
+
+    def unnamed(id_: str, *inside: Piece) -> Piece:
+        told = {"graph.node.id": f"{id_}00", "agno.agent.id": id_, "input.value": "Hi"}
+        told["openinference.span.kind"] = "AGENT"
+        return using(piece("Agent.run", *inside), scope, **told)
+
+    told = {"openinference.span.kind": "TOOL", "tool.name": "ask", "input.value": '{"q": "Hi"}'}
+    asked = using(piece("ask", unnamed("calm-fox")), scope, **told)
+    assert chain(read(unnamed("lucid-curie", asked))) == ["main", "calm-fox"]

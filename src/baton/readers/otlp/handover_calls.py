@@ -43,14 +43,18 @@ _PROMPTS = (
 # arguments.
 _HANDOFF = frozenset({"handoff", "handover"})
 # CrewAI: "Delegate work to coworker" and "Ask question to coworker"; Agno:
-# `delegate_task_to_member`, and `transfer_task_to_member` in older versions. Case and separators
-# are left out, since instrumentations write them differently.
+# `delegate_task_to_member`, and in 1.x `transfer_task_to_member` and `forward_task_to_member`. Case
+# and separators are left out, since instrumentations write them differently.
 _COWORKER = frozenset(
     {"delegateworktocoworker", "askquestiontocoworker", "delegatetasktomember",
-     "transfertasktomember"}
+     "transfertasktomember", "forwardtasktomember"}
 )  # fmt: skip
-# Agno's tools for sending the same task to all members of a team, and several tasks to theirs.
-_TO_ALL = frozenset({"delegatetasktomembers", "executetasksparallel"})
+# Agno's tools for sending the same task to all members of a team (`run_member_agents` in 1.x), and
+# several tasks to theirs.
+_TO_ALL = frozenset({"delegatetasktomembers", "runmemberagents", "executetasksparallel"})
+# Arguments that say how to answer, and not what to do: Agno's `forward_task_to_member` has only
+# this one beside the member, which gets the words of the user.
+_FORMS = frozenset({"expected_output"})
 # Arguments that only name tasks which were written before, by Agno's `create_task`.
 _TASK_IDS = frozenset({"task_id", "task_ids"})
 # Claude Code's tool, `Task` until it was renamed `Agent`. Any program may call a tool `task`, so it
@@ -151,7 +155,7 @@ def prompt_of(arguments: Any) -> tuple[Content | None, str | None, dict[str, Any
     if not isinstance(arguments, dict):
         return content(arguments), None, {}
     rest = {key: value for key, value in arguments.items() if key not in TARGET_ARGUMENTS}
-    if rest.keys() <= _TASK_IDS:
+    if rest.keys() <= _TASK_IDS or rest.keys() == _FORMS:
         return None, None, rest
     key = next((name for name in _PROMPTS if text(rest.get(name))), None)
     if key is None:

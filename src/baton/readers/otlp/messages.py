@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from baton.formats.nesting import is_too_deep
+from baton.formats.nesting import decode_json, is_too_deep
 from baton.model import Content, Part
 
 from .attribute_values import (
@@ -28,6 +28,9 @@ from .attribute_values import (
 # The ``repr`` of OpenAI's client object, which older versions of OpenInference record.
 _PRINTED = "ResponseFunctionToolCall("
 _REPR = re.compile(r"\b(name|call_id|arguments)='([^']*)'")
+# The beginning of an object in JSON of JSON, and the type of one chunk of a streamed answer.
+_QUOTED = '"{'
+_CHUNK = '"chat.completion.chunk"'
 # `{'content': None, 'refusal': None, 'role': 'assistant', ...}`: an answer of OpenAI's SDK as
 # Python prints it, which an instrumentation recorded as the text of an answer.
 _PRINTED_ANSWER = "{'"
@@ -179,6 +182,21 @@ def _printed_answer(said: str) -> list[Message] | None:
     return read_messages(value, _ASSISTANT)
 
 
+def _given(arguments: Any) -> Any:
+    """Return the arguments of a call as data.
+
+    OpenInference for Agno 2 wrote those of chat completions as JSON of JSON: ``"{\\"id\\": 7}"``.
+    """
+    data = shown(arguments)
+    if isinstance(data, str) and data.startswith(_QUOTED):
+        try:
+            inner = decode_json(data)
+        except msgspec.DecodeError:
+            return data
+        return shown(inner) if isinstance(parsed(inner), dict) else data
+    return data
+
+
 def calls(call: Mapping[str, Any]) -> Iterator[Call]:
     """Read a call in any shape; yield nothing if it has no name."""
     function = first(call, *_INSIDE)
@@ -192,7 +210,7 @@ def calls(call: Mapping[str, Any]) -> Iterator[Call]:
     if name is None and kind is not None and kind not in _CALLS and kind.endswith(_HOSTED):
         name = kind.removesuffix(_HOSTED)
     if name is not None:
-        yield Call(id=text(first(call, *_CALL_IDS)), name=name, arguments=shown(arguments))
+        yield Call(id=text(first(call, *_CALL_IDS)), name=name, arguments=_given(arguments))
 
 
 def _hosted(call: Mapping[str, Any], kind: str | None) -> Iterator[Answer]:
@@ -356,6 +374,8 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
             return messages
     written, value = value, parsed(value)
     if isinstance(written, str) and isinstance(value, list) and value:
+        if isinstance(value[0], str) and _CHUNK in value[0]:
+            value = [parsed(item) for item in value]
         if not any(isinstance(item, dict | list) for item in value):
             return [Message(role=role, content=content(value))]  # a list as an answer
     if isinstance(value, dict) and "role" not in value:
@@ -366,6 +386,10 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
         message = read_message(value, role)
         return [] if message is None else [message]
     items = value if isinstance(value, list) else [value]
+    streamed = _streamed(items) if len(items) > 1 else None
+    if streamed is not None:
+        message = read_message(streamed, "assistant")
+        return [] if message is None else [message]
     if items and isinstance(items[0], list):
         items = _pairs(items) or items[0]
     if items and _is_response(items[0]):
@@ -374,6 +398,35 @@ def read_messages(value: Any, role: str = "user") -> list[Message]:
     if items and all(is_block(item) for item in items):
         return [_message(role, None, items)]
     return [message for item in items if (message := read_message(item, role)) is not None]
+
+
+def _streamed(items: list[Any]) -> dict[str, Any] | None:
+    """Join the chunks of a streamed chat completion; return ``None`` if it is something else.
+
+    OpenInference for Agno 1 recorded each chunk as it came from the client, as a list of JSON.
+    """
+    if not all(isinstance(item, dict) and isinstance(item.get("choices"), list) for item in items):
+        return None
+    choices = [choice for item in items for choice in item["choices"] if isinstance(choice, dict)]
+    deltas = [delta for choice in choices if isinstance(delta := choice.get("delta"), dict)]
+    if not deltas:
+        return None
+    said = "".join(delta["content"] for delta in deltas if text(delta.get("content")))
+    written: dict[Any, dict[str, Any]] = {}
+    for delta in deltas:
+        for part in delta.get("tool_calls") or ():
+            function = part.get("function") if isinstance(part, dict) else None
+            if not isinstance(function, dict):
+                continue
+            call = written.setdefault(str(part.get("index")), {"id": None, "name": "", "parts": []})
+            call["id"] = call["id"] or part.get("id")
+            call["name"] = call["name"] or function.get("name")
+            call["parts"].append(text(function.get("arguments")) or "")
+    tool_calls = [
+        {"id": call["id"], "function": {"name": call["name"], "arguments": "".join(call["parts"])}}
+        for call in written.values()
+    ]
+    return {"role": "assistant", "content": said or None, "tool_calls": tool_calls}
 
 
 def last_of(messages: list[Message], role: str) -> Content | None:

@@ -7,7 +7,8 @@ from collections import defaultdict, deque
 
 import msgspec
 
-from baton.readers.otlp.attribute_values import content, name_key, printed_value, text
+from baton.readers.otlp.attribute_values import content, first, name_key, printed_value, text
+from baton.readers.otlp.handover_calls import asks_all
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -20,16 +21,22 @@ from baton.readers.otlp.span_content import (
     as_workflow,
 )
 
-from .dialect import Dialect
+from .dialect import Dialect, Framework
 
 _FRAMEWORK = "agno"
 # "Member with ID lawyer not found in the team ..." is the tool's normal result, with the status OK.
 _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 # Traceloop prints the whole object: `status='success' result='alpha: 4' error=None updated_...`.
 _PRINTED = re.compile(r"status='(?P<status>\w+)' result=")
+# A delegation's result is a generator, which is read only after the span has ended.
+_UNREAD = ("<generator object ", "<async_generator object ")
 _TEAM = "agno.team.name"
 _STEPS = "agno.workflow.steps_count"
-_RUN = ".run"
+_RUN = re.compile(r"\.a?run$")
+_NODE = "graph.node.id"
+# The arguments of Agno's function that runs an agent, which OpenInference recorded before 0.1.16:
+# `{"run_response": "RunResponse(content=None, ...", "run_messages": "RunMessages(messages=[...`.
+_ARGUMENTS = re.compile(r'\{\s*"run_response": ?"')
 # All that OpenInference says of a run that failed: `run status: error`.
 _STATUS = "run status: "
 
@@ -42,7 +49,9 @@ def refine(says: Reading, span: Span) -> Reading:
         team.spoken = span.attributes.get("traceloop.entity.output")
         return team
     if type(says) is PlainSpan and _STEPS in span.attributes:
-        return as_workflow(says, span.name.removesuffix(_RUN))
+        return as_workflow(says, _RUN.sub("", span.name))
+    if type(says) is AgentSpan and _NODE in span.attributes:
+        _name(says, span)
     if type(says) is AgentSpan and says.failed and (says.error or "").startswith(_STATUS):
         # Agno returns the error of the model as the content of the run.
         told = content(says.spoken)
@@ -51,11 +60,32 @@ def refine(says: Reading, span: Span) -> Reading:
     if type(says) is not ToolSpan:
         return says
     said = says.result.text if says.result is not None else None
+    if said is not None and said.startswith(_UNREAD):
+        says.result, says.tells_result = None, False
+        return says
     if said is not None and _unpack(says, said):
         return says
+    _refuse(says, said)
+    return says
+
+
+def _refuse(says: ToolSpan, said: str | None) -> None:
+    """Mark a delegation to an unknown member as failed, by the answer to the call."""
     if says.mode == "delegate" and said is not None and _NO_MEMBER.match(said):
         says.failed, says.error, says.result = True, said, None
-    return says
+
+
+def _name(says: AgentSpan, span: Span) -> None:
+    """Name an agent of OpenInference, whose nodes have random ids, and read what older ones lack.
+
+    ``agent.name`` is newer, and ``graph.node.name`` of a team could be that of its last member.
+    """
+    attributes = span.attributes
+    named = (text(attributes.get(key)) for key in ("agno.team", "agno.agent", "agent.name"))
+    says.name = next((name for name in named if name), None)
+    says.after = None
+    if isinstance(says.heard, str) and _ARGUMENTS.match(says.heard):
+        says.heard = None
 
 
 def _unpack(says: ToolSpan, said: str) -> bool:
@@ -69,8 +99,7 @@ def _unpack(says: ToolSpan, said: str) -> bool:
     if not ends:
         return False
     error = printed_value(printed, otherwise=printed)
-    # A delegation's result is a generator, which is read only after the span has ended.
-    says.tells_result = not result.startswith(("<generator", "<async_generator"))
+    says.tells_result = not result.startswith(_UNREAD)
     says.result = (
         None if result.startswith("<") else content(printed_value(result, otherwise=result))
     )
@@ -87,37 +116,83 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         if type(node.says) is not AgentSpan or node.says.framework != _FRAMEWORK:
             continue
+        if node.says.name is None and _has_agent_above(node):
+            # A member without a name is called by its id.
+            node.says.name = text(first(node.span.attributes, "agno.team.id", "agno.agent.id"))
         requests = [child.says for child in node.children if type(child.says) is ModelSpan]
         # Agno catches the error of a request, and the member's answer is its text.
         if requests and requests[-1].failed and not node.says.failed:
             node.says.failed, node.says.error = True, requests[-1].error
+        _read_answers(node.children)
         waiting: defaultdict[str, deque[Node]] = defaultdict(deque)
+        to_all: Node | None = None
         stay: list[Node] = []
         for child in node.children:
             says = child.says
-            if (
-                type(says) is ToolSpan
-                and says.mode == "delegate"
-                and says.target
-                and not child.children
-            ):
-                waiting[name_key(says.target)].append(child)
+            if type(says) is ToolSpan and not child.children and not says.failed:
+                if says.mode == "delegate" and says.target:
+                    waiting[name_key(says.target)].append(child)
+                elif asks_all(says.name or ""):
+                    to_all = child
+            elif type(says) is ModelSpan:
+                to_all = None
             elif type(says) is AgentSpan and waiting.get(name_key(says.name or "")):
                 _put_below(child, waiting[name_key(says.name or "")].popleft())
+                continue
+            elif type(says) is AgentSpan and to_all is not None:
+                _put_below(child, to_all)
                 continue
             stay.append(child)
         node.children = stay
     return []
 
 
+def _read_answers(children: list[Node]) -> None:
+    """Read the results of generators from the next request, whose answers have no ids.
+
+    Of a request that answers as many calls as were made, the answers are in the order of the calls.
+    """
+    calls: list[ToolSpan] = []
+    for child in children:
+        says = child.says
+        if type(says) is ToolSpan:
+            calls.append(says)
+        elif type(says) is ModelSpan:
+            if any(not call.tells_result for call in calls):
+                heard = says.heard_messages()
+                last = max((i for i, m in enumerate(heard) if m.role == "assistant"), default=-1)
+                answers = [answer for message in heard[last + 1 :] for answer in message.answers]
+                for call, answer in zip(calls, answers, strict=False):
+                    if len(calls) == len(answers) and not call.tells_result:
+                        call.result, call.tells_result = answer.result, True
+                        _refuse(call, answer.result.text if answer.result is not None else None)
+            calls = []
+
+
+def _has_agent_above(node: Node) -> bool:
+    above = node.parent
+    while above is not None and type(above.says) is not AgentSpan:
+        above = above.parent
+    return above is not None
+
+
 def _put_below(member: Node, call: Node) -> None:
     """Put a member's span below the span of its call, which then lasts as long as the member."""
     member.parent = call
     call.children.append(member)
-    call.ended = max(call.ended, member.ended)
-    call.span = msgspec.structs.replace(call.span, ended=member.span.ended)
+    if call.ended < member.ended:
+        call.ended = member.ended
+        call.span = msgspec.structs.replace(call.span, ended=member.span.ended)
+    if asks_all(call.says.name or ""):
+        return
     if type(call.says) is ToolSpan and type(member.says) is AgentSpan:
         call.says.failed, call.says.error = member.says.failed, member.says.error
 
 
-DIALECT = Dialect(name=_FRAMEWORK, refine=refine, resolve=resolve)
+DIALECT = Dialect(
+    name=_FRAMEWORK,
+    refine=refine,
+    resolve=resolve,
+    # A team that routes answers with its member's words, and `stop_after_tool_call` ends a run.
+    framework=Framework(ends_with_tool=True),
+)
