@@ -185,7 +185,7 @@ def _printed_answer(said: str) -> list[Message] | None:
 def _given(arguments: Any) -> Any:
     """Return the arguments of a call as data.
 
-    OpenInference for Agno 2 wrote those of chat completions as JSON of JSON: ``json.dumps('{"id": 7}')``.
+    OpenInference for Agno 2 wrote those of chat completions as JSON of JSON.
     """
     data = shown(arguments)
     if isinstance(data, str) and data.startswith(_QUOTED):
