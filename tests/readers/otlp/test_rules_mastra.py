@@ -7,9 +7,21 @@ from typing import Any
 
 import pytest
 
-from baton.model import Content, Turn
+from baton.model import Content, Said, Turn
 
-from .spans import Piece, chain, edges, only, piece, read, tools, using
+from .spans import (
+    Piece,
+    chain,
+    edges,
+    only,
+    piece,
+    read,
+    read_spans,
+    read_trace,
+    spans,
+    tools,
+    using,
+)
 
 
 def _span(kind: str, *inside: Piece, **told: Any) -> Piece:
@@ -123,3 +135,74 @@ def test_an_older_loop_without_requests_of_its_own_has_its_steps_as_requests() -
     assert (run.output, [call.status for call in tools(run)]) == (Content(text="Beans."), ["ok"])
     assert run.usage is not None
     assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.requests) == (100, 20, 2)
+
+
+def _generation(*steps: Piece, **told: Any) -> Piece:
+    counts: dict[str, Any] = {"gen_ai.usage.input_tokens": 50, "gen_ai.usage.output_tokens": 10}
+    return using(_loop(*steps), **{"gen_ai.operation.name": "chat"}, **counts, **told)
+
+
+def _chunk(made: Any) -> Piece:
+    return _span("model_chunk", **{"mastra.model_chunk.output": made})
+
+
+def test_a_loop_whose_agent_left_no_span_is_that_agent() -> None:
+    failed = {"gen_ai.agent.name": "watcher", "gen_ai.response.finish_reasons": ["error"]}
+    error = _chunk({"type": "error", "error": {"message": "no station"}})
+    step = _span("model_step", error, **{"mastra.model_step.output": {"text": ""}})
+    loop, *inside = spans(_generation(step, **failed))
+    loop.parent_id = "00000000000000ff"
+    [turn] = read_trace([loop, *inside]).turns
+    [run] = turn.runs
+    assert (run.agent, run.status, run.error) == ("watcher", "failed", "no station")
+    assert run.output is None
+
+
+def test_requests_without_counts_of_their_own_have_those_of_the_loop() -> None:
+    [run] = _read(_agent("gardener", _generation(_step({"text": "Beans."})))).runs
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.output_tokens, run.usage.requests) == (50, 10, 1)
+
+
+def test_what_the_memory_of_an_agent_asks_is_no_answer_of_the_agent() -> None:
+    own, title = _step({"text": "Beans."}), _step({"text": "About beans"})
+    run_id = {"mastra.metadata.runId": "r1"}
+    loops = _generation(own, **run_id), _generation(title)
+    [run] = _read(_agent("gardener", *loops, made={"text": "Beans."}, **run_id)).runs
+    assert [step.content.plain() for step in run.steps if type(step) is Said] == ["Beans."]
+    assert run.usage is not None
+    assert (run.usage.input_tokens, run.usage.complete) == (100, True)
+
+
+def test_a_call_that_did_not_run_has_its_answer_from_the_stream() -> None:
+    result = {"error": True, "message": "bed: Required", "validationErrors": {}}
+    refused = _chunk({"toolCallId": "c1", "toolName": "soil", "result": result})
+    steps = [
+        _span("model_step", refused, **{"mastra.model_step.output": _calls("soil")}),
+        _span("model_step", **{"mastra.model_step.output": {"text": "Beans."}}),
+    ]
+    [call] = tools(_read(_agent("gardener", _generation(*steps))).runs[0])
+    assert (call.status, call.error) == ("failed", "bed: Required")
+
+
+_RUN, _THREAD = "mastra.metadata.runId", {"mastra.metadata.threadId": "t-1"}
+
+
+@pytest.mark.parametrize(("second", "turns"), [("r1", 1), ("r2", 2)])
+def test_the_agents_of_one_run_of_a_network_are_one_turn(second: str, turns: int) -> None:
+    botanist, watcher = (
+        using(_agent(name, _loop(_step({"text": "Done."}))), **_THREAD, **{_RUN: run})
+        for name, run in (("botanist", "r1"), ("watcher", second))
+    )
+    made = [*spans(botanist), *spans(watcher, trace="cd" * 16, at=2000.0)]
+    assert len(read_trace(made).turns) == turns
+
+
+def test_version_0_3_names_agents_and_threads_by_attributes_of_their_own() -> None:
+    told = {"mastra.span.type": "agent_run", "agent.id": "botanist", "threadId": "t-1"}
+    made = using(piece("agent.botanist"), **told, input="Beans?", output='{"text":"Yes."}')
+    [trace] = read_spans([*spans(made), *spans(made, trace="cd" * 16, at=2000.0)], [])
+    assert [(run.agent, run.output) for turn in trace.turns for run in turn.runs] == [
+        ("botanist", Content(text="Yes.")),
+        ("botanist", Content(text="Yes.")),
+    ]

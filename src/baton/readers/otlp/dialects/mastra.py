@@ -3,15 +3,20 @@
 The loop of an agent is one ``model_generation`` with a ``model_step`` for each request. The step
 has the answer and the tool calls, its ``model_inference`` the tokens. A sub-agent is a tool
 ``agent-NAME`` of its caller, and runs inside that call.
+
+Version 0.3 of the exporter writes the content of every kind of span as ``input`` and ``output``,
+and names agents by ``agent.id``. Up to version 1.0, an agent that fails leaves no span.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
-from baton.model import AgentCard, Content
-from baton.readers.otlp.attribute_values import content, parsed, shown, text
+from baton.model import AgentCard, Content, Usage
+from baton.model.views import sum_usage
+from baton.readers.otlp.attribute_values import content, first, parsed, shown, text
 from baton.readers.otlp.messages import Answer, Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -25,6 +30,7 @@ from baton.readers.otlp.span_content import (
     as_plain,
     fail,
 )
+from baton.readers.tool_definitions import tool_names
 
 from . import genai
 from .dialect import Dialect, with_attribute
@@ -32,8 +38,7 @@ from .dialect import Dialect, with_attribute
 _TYPE = "mastra.span.type"
 _FRAMEWORK = "mastra"
 _TOOLS = frozenset({"tool_call", "mcp_tool_call", "provider_tool_call"})
-_MADE = "mastra.model_step.output"
-_CHUNK = "mastra.model_chunk.output"
+_RUNS = ("mastra.metadata.runId", "runId")
 _SUB_AGENT = "agent-"
 # What a sub-agent returns to its caller: `{"text": ..., "subAgentThreadId": ...}`. The model gets
 # only the text.
@@ -53,12 +58,13 @@ def read(span: Span) -> Reading:
         says = _generation(span)
     elif kind == "model_step":
         says = PlainSpan(name=span.name)
-        says.spoken = lambda: _answered(parsed(attributes.get(_MADE)))
+        says.spoken = lambda: _answered(parsed(_output(span)))
     elif kind in _TOOLS:
         says = _tool(span)
     elif kind == "workflow_run":
-        says = WorkflowSpan(name=genai.named_by(span.name) or span.name.partition(" ")[2])
-        asked = parsed(attributes.get("mastra.workflow_run.input"))
+        named = genai.named_by(span.name) or text(attributes.get("workflow.id"))
+        says = WorkflowSpan(name=named or span.name.partition(" ")[2])
+        asked = parsed(_input(span))
         says.heard = lambda: _given(asked)
     else:  # memory, processors, steps of workflows, chunks: nothing that an agent does itself
         says = PlainSpan(name=span.name)
@@ -67,16 +73,29 @@ def read(span: Span) -> Reading:
     return says
 
 
+def _input(span: Span) -> Any:
+    """Return what a span was given, by its kind: ``mastra.agent_run.input``."""
+    return first(span.attributes, f"mastra.{span.attributes[_TYPE]}.input", "input")
+
+
+def _output(span: Span) -> Any:
+    """Return what a span returned, by its kind: ``mastra.model_step.output``."""
+    return first(span.attributes, f"mastra.{span.attributes[_TYPE]}.output", "output")
+
+
 def _agent(span: Span) -> AgentSpan:
     says = genai.read_agent(span)
     attributes = span.attributes
+    says.name = says.name or text(first(attributes, "agent.id", "gen_ai.agent.id"))
     says.resumes = attributes.get("mastra.metadata.resumed") is True
     if says.card is None:
         says.card = AgentCard()
-    asked = parsed(attributes.get("mastra.agent_run.input"))
+    if says.offered is None:
+        says.offered = tool_names(attributes.get("agent.available_tools"))
+    asked = parsed(_input(span))
     if asked is not None and not says.resumes:
         says.heard = lambda: _given(asked)
-    made = parsed(attributes.get("mastra.agent_run.output"))
+    made = parsed(_output(span))
     if isinstance(made, Mapping):
         says.waits = made.get("status") == "suspended"
         said = _said(made)
@@ -87,15 +106,21 @@ def _agent(span: Span) -> AgentSpan:
 
 def _generation(span: Span) -> PlainSpan | ModelSpan:
     """Read the loop of an agent; what it was given is what its first request contains."""
-    attributes = span.attributes
     says = genai.read_model(span)
-    asked = parsed(attributes.get("mastra.model_generation.input"))
+    asked = parsed(_input(span))
     if isinstance(asked, Mapping) and isinstance(asked.get("messages"), list):
         says.heard = asked["messages"]
-    made = parsed(attributes.get("mastra.model_generation.output"))
+    made = parsed(_output(span))
     if isinstance(made, Mapping):
         says.spoken = lambda: _answered(made)
+    says.failed = says.failed or _has_failed(span)
     return says
+
+
+def _has_failed(span: Span) -> bool:
+    """Return whether a request or loop ended with an error; its span is OK all the same."""
+    reasons = parsed(span.attributes.get("gen_ai.response.finish_reasons"))
+    return reasons in ("error", ["error"])
 
 
 def _said(made: Mapping[str, Any]) -> Content | None:
@@ -152,23 +177,19 @@ def _tool(span: Span) -> Reading:
     says = genai.read_tool(span)
     if not isinstance(says, ToolSpan):
         return says
-    result = parsed(span.attributes.get("gen_ai.tool.call.result"))
-    if isinstance(result, Mapping):
-        if _ANSWER_OF_AGENT in result:
-            says.result = _said(result)
-        elif result.get("error") is True and "validationErrors" in result:
-            # The arguments do not fit the schema, so the tool did not run. The span is OK.
-            says.failed, says.error, says.result = (
-                True,
-                text(result.get("message")),
-                None,
-            )
+    result = parsed(first(span.attributes, "gen_ai.tool.call.result", "output"))
+    refusal = _refusal(result)
+    if isinstance(result, Mapping) and _ANSWER_OF_AGENT in result:
+        says.result = _said(result)
+    elif refusal is not None:  # the span is OK
+        says.failed, says.error, says.result = True, refusal or None, None
     return says
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Give each request its messages, and join runs that a person resumed."""
     own = [node for node in nodes if node.says.framework == _FRAMEWORK]
+    _rejoin(own)
     for node in own:
         if _kind(node) == "model_generation" and type(node.says) is ModelSpan:
             _share_out(node, node.says)
@@ -187,6 +208,29 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     return []
 
 
+def _rejoin(own: list[Node]) -> None:
+    """Put the loop of an agent that left no span below the call that failed because of it.
+
+    Up to version 1.0, the span of an agent that fails never ends, so it is not exported.
+    """
+    lost = [n for n in own if n.parent is None and n.span.parent_id and type(n.says) is ModelSpan]
+    if not lost:
+        return
+    failed = [node for node in own if node.says.failed and _sub_agent(node) and not node.children]
+    for loop in lost:
+        around = [n for n in failed if n.started <= loop.started and loop.ended <= n.ended]
+        if len(around) == 1 and loop.span.trace_id == around[0].span.trace_id:
+            loop.parent = around[0]
+            failed.remove(around[0])
+            around[0].children.append(loop)
+
+
+def _sub_agent(node: Node) -> str | None:
+    """Return the sub-agent that a call is for, by the name of its tool."""
+    name = node.says.name if type(node.says) is ToolSpan else None
+    return name.removeprefix(_SUB_AGENT) if name and name.startswith(_SUB_AGENT) else None
+
+
 def _kind(node: Node) -> Any:
     return node.span.attributes.get(_TYPE)
 
@@ -199,6 +243,12 @@ def _share_out(loop: Node, whole: ModelSpan) -> None:
     """
     steps = [node for node in loop.children if _kind(node) == "model_step"]
     steps.sort(key=lambda node: node.started)
+    if _is_internal(loop):
+        for node in (loop, *_below(loop)):
+            if type(node.says) is ModelSpan:
+                node.says.internal = True
+        return
+    agent = _agent_of(loop, whole) if steps else None
     requests: list[ModelSpan] = []
     for step in steps:
         inside = [node for node in step.children if _kind(node) == "model_inference"]
@@ -206,20 +256,110 @@ def _share_out(loop: Node, whole: ModelSpan) -> None:
             if type(node.says) is ModelSpan:
                 _answer(node, node.says, step)
                 requests.append(node.says)
-    if not requests and not _of_steps(loop, whole, steps):
+    if not requests and not _of_steps(whole, steps, agent):
         return
     requests = requests or [says for step in steps if type(says := step.says) is ModelSpan]
     given = whole.heard_messages()
     if any(message.role != "system" for message in given):
         requests[0].heard, requests[0]._heard = given, given
+    requests[-1].failed = requests[-1].failed or whole.failed
+    for request in requests:
+        request.model = request.model or whole.model
+    for step, following in pairwise(steps):
+        _tell(step, following)
+    # Older exporters and the bridge count the tokens of the loop, and not those of each request.
+    if agent is not None and all(request.usage is None for request in requests):
+        agent.totals = agent.totals or _total(loop, whole)
+    if agent is not None and (loop.parent is None or agent is not loop.parent.says):
+        loop.says = agent
+        return
     loop.says = as_plain(whole)
     loop.says.heard = loop.says.spoken = None
 
 
-def _of_steps(loop: Node, whole: ModelSpan, steps: list[Node]) -> bool:
+def _total(loop: Node, whole: ModelSpan) -> Usage | None:
+    """Return the tokens of a loop and of the requests beside it, which then count only there."""
+    beside = [n for n in (loop.parent.children if loop.parent is not None else ()) if n is not loop]
+    inner = [says for n in beside if type(says := n.says) is ModelSpan and _is_internal(n)]
+    total = sum_usage([whole.usage, *(says.usage for says in inner)])
+    for says in inner:
+        says.usage = None
+    return total
+
+
+def _is_internal(loop: Node) -> bool:
+    """Return whether a loop has not the run of its agent: the agent's memory asks for a title."""
+    run = loop.parent.span.attributes if loop.parent is not None else {}
+    return any(name in run and run[name] != loop.span.attributes.get(name) for name in _RUNS)
+
+
+def _tell(step: Node, following: Node) -> None:
+    """Give a request the answers to the calls of the step before it that have no span.
+
+    Such a call did not run: its arguments do not fit the schema. Only the stream has the answer.
+    """
+    tools = [says for node in step.children if type(says := node.says) is ToolSpan]
+    ran = {tool.call or tool.name for tool in tools}
+    answers = []
+    for chunk in step.children:
+        made = parsed(_output(chunk.span)) if _kind(chunk) == "model_chunk" else None
+        if not isinstance(made, Mapping) or "result" not in made:
+            continue
+        id_, name = text(made.get("toolCallId")), text(made.get("toolName"))
+        if id_ is not None and id_ not in ran and name not in ran:
+            error = _refusal(made["result"])
+            result = content(made["result"]) if error is None else Content(text=error)
+            answers.append(Answer(id=id_, result=result, failed=error is not None))
+    inside = [node.says for node in following.children if type(node.says) is ModelSpan]
+    request = following.says if type(following.says) is ModelSpan else next(iter(inside), None)
+    if request is not None and answers:
+        heard = [*request.heard_messages(), Message(role="tool", answers=answers)]
+        request.heard, request._heard = heard, heard
+
+
+def _refusal(result: Any) -> str | None:
+    """Return why a call did not run: its arguments do not fit the schema of the tool."""
+    if isinstance(result, Mapping) and result.get("error") is True and "validationErrors" in result:
+        return text(result.get("message")) or ""
+    return None
+
+
+def _agent_of(loop: Node, whole: ModelSpan) -> AgentSpan | None:
+    """Return the agent whose loop this is; the loop itself if the span of its agent is lost."""
+    around = loop.parent
+    if around is not None and type(around.says) is AgentSpan:
+        return around.says
+    if not loop.span.parent_id or (around is not None and _sub_agent(around) is None):
+        return None
+    errors = (_error_in(node) for node in _below(loop)) if whole.failed else iter(())
+    return AgentSpan(
+        framework=_FRAMEWORK,
+        name=whole.agent or (_sub_agent(around) if around is not None else None),
+        model=whole.model,
+        heard=whole.heard,
+        instructions=whole.instructions,
+        output=None if whole.failed else _said_in(whole),
+        failed=whole.failed,
+        error=whole.error or next((error for error in errors if error is not None), None),
+        card=AgentCard(model=whole.model),
+    )
+
+
+def _said_in(whole: ModelSpan) -> Content | None:
+    spoken = whole.spoken_messages()
+    return spoken[-1].content if spoken else None
+
+
+def _error_in(node: Node) -> str | None:
+    """Return the error that a stream ended with: ``{"type": "error", "error": {...}}``."""
+    made = parsed(_output(node.span)) if _kind(node) == "model_chunk" else None
+    error = made.get("error") if isinstance(made, Mapping) else None
+    return text(error.get("message")) if isinstance(error, Mapping) else None
+
+
+def _of_steps(whole: ModelSpan, steps: list[Node], agent: AgentSpan | None) -> bool:
     """Make the steps of a loop its requests, as in older versions, which only count its tokens."""
-    agent = loop.parent.says if loop.parent is not None else None
-    if not all(_MADE in step.span.attributes for step in steps) or type(agent) is not AgentSpan:
+    if agent is None or any(_output(step.span) is None for step in steps):
         return False
     for step in steps:
         request = ModelSpan(framework=_FRAMEWORK, model=whole.model)
@@ -227,16 +367,13 @@ def _of_steps(loop: Node, whole: ModelSpan, steps: list[Node]) -> bool:
         if type(step.says) is PlainSpan:
             _say(request, step.says.spoken_messages())
         step.says = request
-    agent.totals = agent.totals or whole.usage
-    return bool(steps)
+    return True
 
 
 def _answer(node: Node, request: ModelSpan, step: Node) -> None:
-    if type(step.says) is PlainSpan and _MADE in step.span.attributes:  # else unknown
+    if type(step.says) is PlainSpan and _output(step.span) is not None:  # else unknown
         _say(request, step.says.spoken_messages())
-    # A request that failed has a span that is OK.
-    reasons = parsed(node.span.attributes.get("gen_ai.response.finish_reasons"))
-    request.failed = request.failed or reasons == ["error"]
+    request.failed = request.failed or _has_failed(node.span)
 
 
 def _say(request: ModelSpan, said: list[Message]) -> None:
@@ -246,12 +383,10 @@ def _say(request: ModelSpan, said: list[Message]) -> None:
 
 def _ask(agent: Node) -> None:
     """Add the call that waits for a person: the step has no answer yet, and the agent names it."""
-    asked = parsed(agent.span.attributes.get("mastra.agent_run.output"))
+    asked = parsed(_output(agent.span))
     id_ = asked.get("toolCallId") if isinstance(asked, Mapping) else None
     # The stream repeats the call together with the question, and with its arguments.
-    chunks = [
-        parsed(c.span.attributes.get(_CHUNK)) for c in _below(agent) if _CHUNK in c.span.attributes
-    ]
+    chunks = [parsed(_output(c.span)) for c in _below(agent) if _kind(c) == "model_chunk"]
     asks = (
         c for c in chunks if isinstance(c, Mapping) and "args" in c and c.get("toolCallId") == id_
     )
@@ -296,7 +431,7 @@ def _resume(again: Node, says: AgentSpan, resumed: _Resumed) -> None:
         else:
             written.update((call.id, node.says) for call in calls)
     resumed[id(again)] = first, written
-    decision = parsed(again.span.attributes.get("mastra.agent_run.input"))
+    decision = parsed(_input(again.span))
     if isinstance(decision, Mapping) and decision.get("approved") is False:
         refused = Answer(id=text(decision.get("toolCallId")), refused=True)
         left = [node.says for node in requests if type(node.says) is ModelSpan]
@@ -347,9 +482,23 @@ def _finish(agent: Node, says: AgentSpan) -> None:
 
 def _delegate(tool: Node, says: ToolSpan) -> None:
     """Name the target of a call that started no agent, as its sub-agents' tools are named."""
-    name = says.name or ""
-    if name.startswith(_SUB_AGENT) and not any(type(c.says) is AgentSpan for c in tool.children):
-        says.mode, says.target = "delegate", name.removeprefix(_SUB_AGENT)
+    name = _sub_agent(tool)
+    if name is not None and not any(type(c.says) is AgentSpan for c in tool.children):
+        says.mode, says.target = "delegate", name
+
+
+def goes_on(before: list[Span], spans: list[Span]) -> bool:
+    """Return whether agents of one run of ``agent.network()`` follow each other.
+
+    Its router is not recorded, and each agent that it asks is a trace with the id of the run.
+    """
+    runs = {_run_of(span) for span in before} - {None}
+    return bool(runs) and any(_run_of(span) in runs for span in spans)
+
+
+def _run_of(span: Span) -> str | None:
+    is_agent = span.attributes.get(_TYPE) == "agent_run"
+    return text(first(span.attributes, *_RUNS)) if is_agent else None
 
 
 DIALECT = Dialect(
@@ -358,7 +507,8 @@ DIALECT = Dialect(
     claims=with_attribute(_TYPE),
     read=read,
     resolve=resolve,
+    goes_on=goes_on,
     tokens=genai.TOKENS,
     prefixes=("mastra.",),
-    conversations=("mastra.metadata.threadId",),
+    conversations=("mastra.metadata.threadId", "threadId"),
 )
