@@ -16,7 +16,7 @@ import pytest
 from tests import virtual_time
 
 from baton.http.rate_limits import HEARD, Busy, busy_in, tell_of
-from baton.runner.retries import Throttle
+from baton.runner.throttle import Throttle
 
 Run = Callable[..., Any]
 

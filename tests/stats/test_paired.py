@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from baton.stats.sample_size import cases_needed, repeats_needed
 from baton.stats.significance import (
-    cases_needed,
     compare_pairs,
     drop_of_passes,
     holm,
-    repeats_needed,
     sign_flip,
 )
 

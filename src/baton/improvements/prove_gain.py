@@ -16,6 +16,7 @@ from baton.gate.baseline import SnapshotBuilder
 from baton.model import counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded
+from baton.stats.sample_size import cases_needed
 from baton.stats.significance import (
     CASES_PASSED,
     Axis,
@@ -23,7 +24,6 @@ from baton.stats.significance import (
     CaseValues,
     Comparison,
     Difference,
-    cases_needed,
     compare_all,
     compare_pairs,
     drop_of_passes,

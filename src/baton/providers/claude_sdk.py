@@ -61,7 +61,8 @@ from baton.providers.user_functions import named
 from baton.readers import Catalog
 from baton.readers.builder import MAIN
 from baton.readers.claude.dispatches import TERMINAL
-from baton.readers.claude.reader import merge_stream, read_session_file, read_stream
+from baton.readers.claude.merge_recordings import merge_stream
+from baton.readers.claude.reader import read_session_file, read_stream
 from baton.readers.claude.started_agents import is_agent_task
 from baton.readers.claude.wire import dict_at, from_sdk, is_list, text_at
 from baton.stand_ins import Play, playing

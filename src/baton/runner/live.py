@@ -27,8 +27,9 @@ from .loop import GRACE, entered
 from .pending_scores import Background
 from .plan import Plan, check_overrides
 from .player import Player, Slot, check_sessions, one_at_a_time
-from .retries import Throttle, Watch
+from .retries import Watch
 from .scoring import Unfinished
+from .throttle import Throttle
 
 OnResult = Callable[[CaseResult], None]
 

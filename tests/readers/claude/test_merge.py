@@ -16,7 +16,7 @@ from baton.model import (
     integrity_problems,
 )
 from baton.model.views import dispatch_usage
-from baton.readers.claude.reader import merge, merge_stream
+from baton.readers.claude.merge_recordings import merge, merge_stream
 from baton.testing.build import Passing, call, delegate, run, trace, turn
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
