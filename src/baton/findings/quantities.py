@@ -18,204 +18,27 @@ It has no halves, quarters, dozens or times of day, so nearly all lists below wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
+from .clock_times import (
+    key_of_hours,
+    keys_of_dotted_times,
+    keys_of_plain_times,
+    keys_of_spoken_times,
+    spoken_times_in_digits,
+    times_with_colons,
+)
 from .lazy_patterns import regex
-from .notations import written_out
+from .number_words import ONES, TENS, WORD, any_of, folded, number_words_in_digits, words_of
+from .short_notations import written_out
 from .text_cache import text_cached
 from .words import LANGUAGES, MONTHS, Spelled
 
-_WORD = regex(r"\w+")
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text in lower case.
-
-    Most texts have none of the words that most patterns here start or end with. Looking for these
-    words in a set takes a tenth of the time of trying all patterns at each place.
-    """
-    return frozenset(_WORD.findall(text.casefold()))
-
-
-def _folded(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(word.casefold() for word in words)
-
-
 # ------------------------------------------------------------------ numbers in words, as digits
-
-_ONES = Spelled({
-    word: value
-    for value, words in enumerate(
-        (
-            "one ein eine eins un une uno una", "two zwei deux dos", "three drei trois tres",
-            "four vier quatre cuatro", "five fünf cinq cinco", "six sechs",
-            "seven sieben sept siete",
-            "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez",
-            "eleven elf onze once",
-            "twelve zwölf douze doce", "thirteen dreizehn treize trece",
-            "fourteen vierzehn quatorze catorce", "fifteen fünfzehn quinze quince",
-            "sixteen sechzehn seize", "seventeen siebzehn",
-            "eighteen achtzehn", "nineteen neunzehn",
-        ),
-        1,
-    )
-    for word in words.split()
-})  # fmt: skip
-_TENS = Spelled({
-    word: 10 * value
-    for value, words in enumerate(
-        (
-            "twenty zwanzig vingt veinte", "thirty dreißig trente treinta",
-            "forty vierzig quarante cuarenta", "fifty fünfzig cinquante cincuenta",
-            "sixty sechzig soixante sesenta", "seventy siebzig setenta", "eighty achtzig ochenta",
-            "ninety neunzig noventa",
-        ),
-        2,
-    )
-    for word in words.split()
-})  # fmt: skip
-_LARGE = Spelled({"hundred": 100, "hundert": 100, "thousand": 1000, "tausend": 1000})
-
-
-def _any_of(words: dict[str, int]) -> str:
-    return "|".join(sorted(words, key=len, reverse=True))
-
-
-# Numbers of several words: "thirty-six", "fifteen hundred", "sechsunddreißig". Single words ("two
-# seats") and other pairs ("one day") stay.
-_WORD_NUMBER = regex(
-    rf"""(?<![\w-])(?:
-        (?:(?:{_any_of(_ONES | _TENS)}|{_any_of(_LARGE)}|an?(?=\ (?:hundred|thousand)))
-            (?:[\ -](?:and\ |und\ )?(?:{_any_of(_ONES | _TENS)}|{_any_of(_LARGE)}))+)
-        | (?:{_any_of(_ONES)})und(?:{_any_of(_TENS)})
-    )(?![\w-])""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_GERMAN_PAIR = regex(rf"({_any_of(_ONES)})und({_any_of(_TENS)})", re.IGNORECASE)
-
-
-# "zweihundertfünfzig", "hundertzwanzig"
-_GERMAN_HUNDREDS = regex(
-    rf"\b(?P<hundreds>{_any_of(_ONES)})?hundert(?:und)?(?:(?P<one>{_any_of(_ONES)})und"
-    rf"(?P<ten>{_any_of(_TENS)})|(?P<rest>{_any_of(_TENS | _ONES)}))?\b",
-    re.IGNORECASE,
-)
-
-
-def _german_hundreds(match: re.Match[str]) -> str:
-    total = 100 * (_ONES[match["hundreds"].lower()] if match["hundreds"] else 1)
-    if match["one"]:
-        total += _ONES[match["one"].lower()] + _TENS[match["ten"].lower()]
-    elif match["rest"]:
-        rest = match["rest"].lower()
-        total += _TENS[rest] if rest in _TENS else _ONES[rest]
-    return str(total)
-
-
-def _in_words(match: re.Match[str]) -> str:
-    """Write `thirty-six`, `one thousand five hundred` and `fifteen hundred` in digits.
-
-    Number words that merely follow one another stay: `nineteen ninety` is a price or a year.
-    """
-    pair = _GERMAN_PAIR.fullmatch(match[0])
-    if pair is not None:
-        return str(_ONES[pair[1].lower()] + _TENS[pair[2].lower()])
-    total = part = 0
-    last = "start"
-    for word in re.split(r"[ -]", match[0].lower()):
-        if word in ("and", "und"):
-            continue
-        if word in _LARGE:
-            size = _LARGE[word]
-            part = max(part, 1) * size
-            if size >= 1000:
-                total, part = total + part, 0
-            last = "large"
-        elif word in _TENS and last in ("start", "large"):
-            part, last = part + _TENS[word], "tens"
-        elif word in _ONES and (
-            last in ("start", "large") or (last == "tens" and _ONES[word] < 10)
-        ):
-            part, last = part + _ONES[word], "ones"
-        elif word in ("a", "an"):
-            part, last = 1, "ones"
-        else:
-            return match[0]
-    return str(total + part)
-
-
-_SMALL = _any_of({word: value for word, value in _ONES.items() if value < 13})
-_REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (regex(pattern, re.IGNORECASE), instead)
-    for pattern, instead in (
-        # These come first, as they contain words that mean something else by themselves.
-        (r"\bhalf a dozen\b|\bein halbes dutzend\b", "6"),
-        (r"\b(?:two|2) dozen\b", "24"), (r"\b(?:three|3) dozen\b", "36"),
-        (r"\b(?:a|one|ein) (?:dozen|dutzend)\b", "12"),
-        (r"\b(?:a|one) (day|week|month|year|hour|minute|mile) and a half\b", r"1.5 \1s"),
-        (r"\ban hour and a half\b", "1.5 hours"),
-        (r"\b(?:one and a half|anderthalb|eineinhalb)\b", "1.5"),
-        (r"\bhalf an? (hour|day|year|minute|mile)\b", r"0.5 \1s"),
-        (r"\bhalf[- ]hour\b", "0.5 hours"),
-        (r"\bhalf a (percent|per cent)\b", "0.5 %"),
-        (r"\b(?:a|one) fortnight\b", "2 weeks"),
-        (r"\b(?:square|sq\.?) ?(?:meters?|metres?|m)\b|\bquadratmetern?\b", "m²"),
-        (r"\bmètres? carrés?\b|\bmetros? cuadrados?\b", "m²"),
-        (r"\bcubic (?:meters?|metres?)\b|\bkubikmetern?\b|\bmètres? cubes?\b", "m³"),
-        (r"\b(?:an? |one )?quarter of an hour\b", "15 minutes"),
-        (r"(\d)\s?½", r"\1.5"),
-        (r"½", "1/2"), (r"¼", "1/4"), (r"¾", "3/4"), (r"⅓", "1/3"), (r"⅔", "2/3"),
-        (r"\bthree[- ]quarters\b|\bdrei viertel\b", "3/4"),
-        (r"\btwo[- ]thirds\b|\bzwei drittel\b", "2/3"),
-        (r"\b(?:a|one)[- ]fifth\b", "1/5"), (r"\b(?:a|one)[- ]sixth\b", "1/6"),
-        (r"\b(?:a|one)[- ]eighth\b", "1/8"), (r"\b(?:a|one)[- ]tenth\b", "10 %"),
-        (r"\b(?:a|one)[- ](?:third)\b|\bein(?:em|es)? drittel\b", "1/3"),
-        (r"\b(?:a|one)[- ]half\b", "1/2"),
-        (r"\b(?:first|erste[ns]?) (?:quarter|quartal)\b", "Q1"),
-        (r"\b(?:second|zweite[ns]?) (?:quarter|quartal)\b", "Q2"),
-        (r"\b(?:third|dritte[ns]?) (?:quarter|quartal)\b", "Q3"),
-        (r"\b(?:fourth|last|vierte[ns]?) (?:quarter|quartal)\b", "Q4"),
-        (r"\bminus (?=\d)|(?<![\w.)-])[−–](?=\d)", "-"),
-        (r"\b(\d+) degrees below zero\b", r"-\1 degrees"),
-    )
-)  # fmt: skip
-_ORDINALS = Spelled(
-    {
-        "first": 1,
-        "third": 3,
-        "fourth": 4,
-        "fifth": 5,
-        "sixth": 6,
-        "seventh": 7,
-        "eighth": 8,
-        "ninth": 9,
-    }
-)
-# "The twenty-first" is the 21st, but a thirty-second clip is not the 32nd one.
-_IN_THE_TWENTIES = regex(rf"\b(twenty|thirty)[- ]({'|'.join(_ORDINALS)})\b", re.IGNORECASE)
-# "Two and a half" is 2.5; "a day and a half" is in the list above.
-_AND_A_HALF = regex(rf"\b({_SMALL}|\d+)[ -]and[ -]a[ -]half\b", re.IGNORECASE)
-# Parts of all words that the patterns above begin or end with. It is tried on each word, so that a
-# text without numbers in words skips all of them; a word too many only costs time.
-_MAY_BE_NUMBER = regex(
-    "hundred|hundert|thousand|tausend|dozen|dutzend|half|halb|fortnight|quarter|viertel|third|"
-    "drittel|quartal|fifth|sixth|eighth|tenth|past|clock|\\bto\\b|[ap]m\\b|minus|"
-    "square|sq\\b|quadrat|carr|cuadrad|cubi|kubik|cube|teen|ty\\b|"
-    "zig|ßig|twelve|vingt|trent|ante\\b|enta\\b|einte",
-    re.IGNORECASE,
-)
-# Signs that need rewriting in a text without number words.
-_MARKS = regex("[½¼¾⅓⅔−–]|below zero", re.IGNORECASE)
-
-
-@lru_cache(maxsize=8192)
-def _may_be_number(word: str) -> bool:
-    """Return whether a word can be a number or part of one. Cached, as texts repeat words."""
-    return _MAY_BE_NUMBER.search(word) is not None
 
 
 # ---------------------------------------------------------------------------------------- units
@@ -272,8 +95,8 @@ _LONG_UNITS = "|".join(sorted((u for u in _UNITS if len(u) > 2 or u in ("kg", "k
 # "A 30-minute call" is 30 minutes; "a 3-tier plan" has no unit.
 _HYPHENED = regex(rf"(?<=\d)-(?=(?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Without `one` and similar words, which are articles more often than numbers.
-_COUNTS = _any_of({word: value for word, value in _ONES.items() if 1 < value < 13})
-_COUNT_WORDS = _folded(_COUNTS.split("|"))
+_COUNTS = any_of({word: value for word, value in ONES.items() if 1 < value < 13})
+_COUNT_WORDS = folded(_COUNTS.split("|"))
 # "Two weeks" and "three-day", but not "two seats".
 _COUNTED_UNIT = regex(rf"\b({_COUNTS})(?=[ -](?:{_LONG_UNITS})\b)", re.IGNORECASE)
 # Units of trades, with sizes and names from Pint and Babel: `python -m tests.findings.units`.
@@ -396,8 +219,6 @@ def in_digits(text: str) -> str:
     return _again_in_digits(text) if len(text) <= _KEPT else _rewritten(text)
 
 
-# "5 p.m." is "5 pm". The dot after it can end a sentence, and stays.
-_DOTTED_HALF = regex(r"(?<=\d)(\s?[ap])\.\s?m(?!\w)", re.IGNORECASE)
 # "10.30 am" and "10.30 Uhr" are times of day. "10.30" by itself can be a price.
 # "10 000 000" and "5 922 kg" contain spaces. Other groups of digits, such as telephone or card
 # numbers, stay. See `_joined`.
@@ -444,17 +265,13 @@ _START = 2000
 @lru_cache(maxsize=64)
 def _written_in(text: str) -> str | None:
     """Return the language whose common words are most frequent in a text. ``None`` if unsure."""
-    words = _WORD.findall(text.casefold())
+    words = WORD.findall(text.casefold())
     counts = sorted((sum(w in known for w in words), name) for name, known in LANGUAGES.items())
     return counts[-1][1] if counts[-1][0] > max(counts[-2][0], 1) else None
 
 
 # ".5 kg" is 0.5 kg. The dot in "v.5" and at the end of a sentence is none of these.
 _BARE_DOT = regex(r"(?:^|(?<=[\s$€£(]))\.(?=\d)")
-# `10.30 am` and `10.30 Uhr`, but not `10.30`, which can be a price.
-_DOTTED_TIME = regex(
-    r"(?<![\d.,:])([01]?\d|2[0-4])\.([0-5]\d)(?=\s?(?:[ap]m|uhr)\b)", re.IGNORECASE
-)
 
 
 @text_cached
@@ -464,28 +281,14 @@ def _again_in_digits(text: str) -> str:
 
 def _rewritten(text: str) -> str:
     text = written_out(fields_apart(text))
-    if "p." in text or "a." in text or "P." in text or "A." in text:
-        text = _DOTTED_HALF.sub(r"\1m", text)
+    text = times_with_colons(text)
     if "." in text:
-        text = _DOTTED_TIME.sub(r"\1:\2", text)
         text = _BARE_DOT.sub("0.", text)
     if _MAY_BE_ROUND.search(text) is not None:
         text = _ROUND.sub(_joined, text)
-    words = _WORD.findall(text)
-    if _MARKS.search(text) is not None or True in map(_may_be_number, words):
-        text = _AND_A_HALF.sub(lambda m: f"{_ONES.get(m[1].lower(), m[1])}.5", text)
-        for pattern, instead in _REWRITTEN:
-            text = pattern.sub(instead, text)
-        text = _IN_THE_TWENTIES.sub(
-            lambda m: f"{_TENS[m[1].lower()] + _ORDINALS[m[2].lower()]}th", text
-        )
-        text = _PAST.sub(_past, text)
-        text = _BOTH_HALVES.sub(r"\1 \4m\g<join>\3 \4m", text)
-        text = _WORD_NUMBER.sub(_in_words, text)
-        if "hundert" in text.casefold():
-            text = _GERMAN_HUNDREDS.sub(_german_hundreds, text)
-    if not _COUNT_WORDS.isdisjoint(map(str.casefold, words)):
-        text = _COUNTED_UNIT.sub(lambda m: str(_ONES[m[1].lower()]), text)
+    text = spoken_times_in_digits(number_words_in_digits(text))
+    if not _COUNT_WORDS.isdisjoint(words_of(text)):
+        text = _COUNTED_UNIT.sub(lambda m: str(ONES[m[1].lower()]), text)
     return _HYPHENED.sub(" ", text)
 
 
@@ -493,39 +296,12 @@ def _rewritten(text: str) -> str:
 
 # `3/4`, but not `3/4/2026` or `13/4`, which are dates.
 _FRACTION = regex(r"(?<![\w./-])([1-9])/([2-9])(?![\w/-]|\.\d)")
-# "A quarter past two" and "ten to five", but not "10 to 5" and "from ten to five", which are ranges
-# of hours or numbers.
-_PAST = regex(
-    r"\b(?!(?<=\bfrom )\w+ to\b)(?:an? )?"
-    r"(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
-    rf"(?P<side>past|to) (?P<hour>{_SMALL}|\d{{1,2}})\b(?!\s?[%€$£:\d]|[.,]\d)"
-    r"(?: in the (?P<half>morning|afternoon|evening))?",
-    re.IGNORECASE,
-)
-# "9 o'clock", "9 Uhr", "9 in the morning", but not "9 guests".
-_HOUR = regex(
-    rf"\b(?P<hour>{_SMALL}|\d{{1,2}})(?:[:.](?P<minute>[0-5]\d))?"
-    r"(?:[ ]o['’]?clock\b|[ ]uhr\b|[ ]?h\b|[ ]?(?P<am>[ap])\.?[ ]?m\b"
-    r"|(?=[ ]in[ ]the[ ](?:morning|afternoon|evening)))"
-    r"(?:[ ]in[ ]the[ ](?P<half>morning|afternoon|evening))?(?![ ]?\d)",
-    re.IGNORECASE,
-)
-# In "between 3 and 5 pm", both hours are in the afternoon.
-_BOTH_HALVES = regex(
-    r"\b(\d{1,2})(?P<join>\s?[-–]\s?| (?:and|to|until) )(\d{1,2}) ?([ap])\.?m\b", re.IGNORECASE
-)
-_NAMED_HOURS = Spelled({"noon": 12, "midday": 12, "mittag": 12, "midnight": 0, "mitternacht": 0})
-_HOUR_NAMES = regex(rf"\b(?:{'|'.join(_NAMED_HOURS)})\b", re.IGNORECASE)
-# `14.30` may be a time of day; `14.3` and `14.301` are not.
-_DOTTED = regex(r"(?<![\d.,])(\d{1,2})\.([0-5]\d)(?:\s?([ap])\.?m\b)?(?!\d|[.,]\d)", re.IGNORECASE)
-# `1430` may be a time of day; `1475` and `14301` are not.
-_PLAIN_CLOCK = regex(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
 # `3-5` holds 3 and 5; `A3-5` is a code, and `2024-05-12` a date.
 _RANGE = regex(r"(?<![\w.,/-])(\d+(?:[.,]\d+)?)\s?[-–—]\s?(\d+(?:[.,]\d+)?)(?![\w/-]|[.,]\d)")
 # `1 204 556` may be one number; so may `12 345`, beside its parts.
 _SPACED = regex(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
 # "Nineteen ninety" is 19.90; "ninety nineteen" is nothing.
-_PRICE = regex(rf"\b({_any_of(_ONES)}) ({_any_of(_TENS)})\b", re.IGNORECASE)
+_PRICE = regex(rf"\b({any_of(ONES)}) ({any_of(TENS)})\b", re.IGNORECASE)
 # `12/5` and `12.5.` may be dates. `12/5/26` has a pattern of its own.
 _SHORT_DATE = regex(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
 _MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
@@ -570,13 +346,13 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
 
     ``words`` are the words of the text (``words_of``).
     """
-    keys = set(_clock_words(text, words))
+    keys = set(keys_of_spoken_times(text, words))
     if _DIGIT.search(text) is not None:
         keys.update(_of_digits(text))
     if not _TENS_WORDS.isdisjoint(words):
         for match in _PRICE.finditer(text):
             # "nineteen ninety" is a spoken price.
-            keys.add(f"n:{_ONES[match[1].lower()]}.{_TENS[match[2].lower()] // 10}")
+            keys.add(f"n:{ONES[match[1].lower()]}.{TENS[match[2].lower()] // 10}")
     for match in _DECADE_NAMES.finditer(text):
         keys.add(f"n:{_DECADES[match[0].lower()]}")
     months: set[int] = set()
@@ -615,7 +391,7 @@ _PLACES = {
         1,
     )
 }
-_ORDINAL_WORDS = _folded(_PLACES)
+_ORDINAL_WORDS = folded(_PLACES)
 _A_MILLION = regex(r"\b(?:a|one) million\b", re.IGNORECASE)
 # It must not be empty, as an empty match is all that `VX` and `IIII` contain of a Roman number.
 _ROMAN = regex(r"\b(?=[IVX]{2,})X{0,3}(?:IX|IV|V?I{0,3})(?<=[IVX])\b")
@@ -630,8 +406,8 @@ def _roman(written: str) -> int:
 
 _DIGIT = regex(r"\d")
 _DATE_MONTH = regex(r"\b\d{4}-(\d{2})-\d{2}\b")
-_TENS_WORDS = _folded(_TENS)
-MONTH_WORDS = _folded(MONTHS)
+_TENS_WORDS = folded(TENS)
+MONTH_WORDS = folded(MONTHS)
 """Names of months, as ``words_of`` has them."""
 
 
@@ -643,8 +419,7 @@ def _of_digits(text: str) -> Iterator[str]:
     """Yield the keys of forms with digits, for a text that has digits."""
     if _JOINED.search(text) is not None:
         yield from _of_joined_digits(text)
-    for match in _PLAIN_CLOCK.finditer(text):
-        yield f"t:{int(match[1])}:{match[2]}"
+    yield from keys_of_plain_times(text)
     for match in _DECADE.finditer(text):
         yield f"n:19{match[1]}"
     for match in _QUARTER.finditer(text):
@@ -668,8 +443,7 @@ def _of_joined_digits(text: str) -> Iterator[str]:
     for match in _FRACTION.finditer(text):
         share = int(match[1]) / int(match[2])
         yield from (*share_keys(share), f"n:{share:.4g}")
-    for match in _DOTTED.finditer(text):
-        yield from _clock(int(match[1]), int(match[2]), (match[3] or "").lower())
+    yield from keys_of_dotted_times(text)
     for match in _RANGE.finditer(text):
         yield from (f"n:{end.replace(',', '.')}" for end in match.groups())
     for match in _SPACED.finditer(text):
@@ -700,7 +474,7 @@ _RUN_TOGETHER = regex(r"(?<!\d)(20\d\d)([01]\d)([0-3]\d)(?!\d)")
 
 # Units after an article are one of them: "a week" is 7 days. Only units that texts use this way.
 _COUNTED = "second|minute|hour|day|week|month|year|stunde|tag|woche|monat|jahr|kilo|mile|ton"
-_UNIT_WORDS = _folded(_COUNTED.split("|"))
+_UNIT_WORDS = folded(_COUNTED.split("|"))
 # "A week" and "per hour" are one unit, "weeks" are not.
 _ONE_UNIT = regex(
     rf"\b(?:an?|one|per|each|every|ein(?:e[nmr]?)?) (?P<unit>{_COUNTED})\b", re.IGNORECASE
@@ -744,17 +518,13 @@ _WORDS = Spelled(
 )
 
 
-_SHARE_WORDS = _folded(_WORDS)
+_SHARE_WORDS = folded(_WORDS)
 _SHARES = regex(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
 
 
 def share_keys(share: float) -> set[str]:
     """Return the key of a share of a whole: a third is 33 % and 0.333, but 2.3 % is not 2 %."""
     return {f"sh:{share:.2f}"} if share >= _LEAST_SHARE else set()
-
-
-# `1400 hrs` and `1400 Uhr` are times; `1400 guests` are not.
-_HOURS_OF_DAY = regex(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
 
 
 def unmarked_keys(digits: str, after: str) -> Iterator[str]:
@@ -768,9 +538,9 @@ def unmarked_keys(digits: str, after: str) -> Iterator[str]:
         yield from (f"d:{month}-{day}", f"d:{year}-{month}-{day}")
     elif len(digits) >= _TO_CALL:
         yield phone_key(digits)
-    clock = _PLAIN_CLOCK.fullmatch(digits)
-    if clock is not None and _HOURS_OF_DAY.match(after):
-        yield f"t:{int(clock[1])}:{clock[2]}"
+    time = key_of_hours(digits, after)
+    if time is not None:
+        yield time
 
 
 # The fewest digits of a telephone number with its area code.
@@ -780,64 +550,3 @@ _TO_CALL = 9
 def phone_key(written: str) -> str:
     """Return the key of a telephone number: its last digits, as prefixes vary."""
     return f"ph:{re.sub(r'[^0-9]', '', written)[-8:]}"
-
-
-_PARTS = Spelled({"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20})
-_HALVES = {"morning": "a", "afternoon": "p", "evening": "p"}
-
-
-def _clock_words(text: str, words: frozenset[str]) -> Iterator[str]:
-    if True in map(_may_tell_hour, words):
-        for match in _HOUR.finditer(text):
-            hour = _hour(match["hour"])
-            if hour is not None:
-                half = _HALVES.get((match["half"] or "").lower()) or (match["am"] or "").lower()
-                yield from _clock(hour, int(match["minute"] or 0), half)
-    if not _HOUR_WORDS.isdisjoint(words):
-        for match in _HOUR_NAMES.finditer(text):
-            hour = _NAMED_HOURS[match[0].lower()]
-            yield f"t:{hour}:00"
-            yield f"n:{hour}"
-
-
-# One word of each form of `_HOUR`, for texts that can be skipped.
-_TELLS_HOUR = regex(
-    rf"(?<!\w)(?:o?clock|uhr|morning|afternoon|evening|m|(?:{_SMALL}|\w*\d)?(?:h|[ap]m))",
-    re.IGNORECASE,
-)
-_HOUR_WORDS = _folded(_NAMED_HOURS)
-
-
-@lru_cache(maxsize=8192)
-def _may_tell_hour(word: str) -> bool:
-    """Return whether a word makes a number a time: `clock`, `pm`, `7h`, the `m` in `p.m.`."""
-    return _TELLS_HOUR.fullmatch(word) is not None
-
-
-def _past(match: re.Match[str]) -> str:
-    """Write `a quarter past two in the afternoon` as `2:15 pm`."""
-    part = match["part"].lower()
-    minutes = int(part) if part.isdigit() else _PARTS[part]
-    hour = _hour(match["hour"])
-    if hour is None or not 0 < minutes <= 30:
-        return match[0]
-    if match["side"].lower() == "to":
-        hour, minutes = (hour - 1) or 12, 60 - minutes
-    half = _HALVES.get((match["half"] or "").lower())
-    return f"{hour}:{minutes:02d}" + (f" {half}m" if half else "")
-
-
-def _hour(written: str) -> int | None:
-    hour = int(written) if written.isdigit() else _ONES.get(written.lower())
-    return hour if hour is not None and hour <= 24 else None
-
-
-def _clock(hour: int, minute: int, half: str) -> Iterator[str]:
-    if hour > 24 or minute > 59:
-        return
-    if half:
-        hours = {hour % 12 + (12 if half == "p" else 0)}
-    else:
-        hours = {hour, hour + 12} if hour < 12 else {hour}
-    for each in hours:
-        yield f"t:{each}:{minute:02d}"
