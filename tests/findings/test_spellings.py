@@ -6,8 +6,8 @@ import pytest
 
 from baton.findings.context_carried import context_carried
 from baton.findings.facts import is_spelled_in
-from baton.findings.short_notations import written_out
 from baton.findings.result_contradicted import result_contradicted
+from baton.findings.short_notations import written_out
 from baton.findings.text_values import values_of
 from baton.model import Dispatch, Trace, Turn
 

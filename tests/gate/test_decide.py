@@ -11,7 +11,7 @@ import pytest
 import baton
 from baton.gate.baseline import Snapshot, SnapshotBuilder, write_baseline
 from baton.gate.decide import decide
-from baton.gate.thresholds import Decision, read_gate
+from baton.gate.read_thresholds import Decision, read_gate
 from baton.model import (
     AgentScores,
     Case,

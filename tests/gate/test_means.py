@@ -9,7 +9,7 @@ import pytest
 
 import baton
 from baton.gate.decide import decide
-from baton.gate.thresholds import read_gate
+from baton.gate.read_thresholds import read_gate
 from baton.model import (
     AgentScores,
     Case,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.gate.thresholds import GateRule, Regression, named, read_condition, read_gate
+from baton.gate.read_thresholds import GateRule, Regression, named, read_condition, read_gate
 from baton.model import InputError
 
 

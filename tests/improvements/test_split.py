@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from baton.improvements.split_cases import Drawn, Leaks, Unit, draw, texts_of, units_of
+from baton.improvements.held_out_leaks import Leaks
+from baton.improvements.split_cases import Drawn, Unit, draw, texts_of, units_of
 from baton.model import (
     Case,
     Content,

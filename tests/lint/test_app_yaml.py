@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from baton.lint.adk_app import read_app
+from baton.lint.read_adk_app import read_app
 
 from .conftest import Check, evals, evalset, line_of, turn
 

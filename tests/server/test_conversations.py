@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 
 import baton
 from baton.model import Trace
-from baton.server import conversations, span_chunks
+from baton.server import completeness, conversations, span_chunks
 from baton.server.bodies import BodyGone, day_of
 from baton.server.conversations import BEYOND, DELETED, Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
@@ -284,13 +284,13 @@ def test_what_waits_in_the_inbox_keeps_a_conversation_open(store: Store, worker:
 
 def test_the_quiet_time_is_learnt_from_the_gaps_seen(store: Store, worker: Worker) -> None:
     with store.read() as connection:
-        assert span_chunks.quiet_times(connection, [1]) == {1: 10.0}
+        assert completeness.quiet_times(connection, [1]) == {1: 10.0}
     for number in range(101):
         send(store, 1, [body(span(1, 2 + number, 1, agent="a"))], AT + 20 * number)
         while worker.take_in(AT + 20 * number):
             pass
     with store.read() as connection:
-        learnt = span_chunks.quiet_times(connection, [1])[1]
+        learnt = completeness.quiet_times(connection, [1])[1]
     assert 20 <= learnt <= 25
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from baton.evaluators.user_defined import traits_of
-from baton.gate.thresholds import Gate
+from baton.gate.read_thresholds import Gate
 from baton.judges.judge_settings import settings_of
 from baton.model import (
     AgentCard,

@@ -17,7 +17,7 @@ from baton.datasets.stand_in_files import with_file
 from baton.evaluators.registry import own_rubrics
 from baton.formats.document import Document, read_bytes
 from baton.formats.explain_mistakes import Path as Place
-from baton.gate.thresholds import Gate, read_gate
+from baton.gate.read_thresholds import Gate, read_gate
 from baton.judges.judge_settings import JudgeSettings, with_provider
 from baton.model import InputError, Problem, RunOptions, StandIns, nearest
 from baton.model.mask_known_secrets import masked, remember, secrets_in

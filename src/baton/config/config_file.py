@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from baton.gate.thresholds import GateSpec, ThresholdSpec
+from baton.gate.read_thresholds import GateSpec, ThresholdSpec
 from baton.model import StandIns
 from baton.model.evaluation import Count, Money, NotNegative, Seconds
 from baton.runner.costs import ModelPrice

@@ -13,7 +13,7 @@ from baton.config.dialects.accelerator import model_of_label
 from baton.evaluators.user_defined import traits_of
 from baton.formats.document import Document
 from baton.formats.explain_mistakes import Path as Place
-from baton.gate.thresholds import Gate, named
+from baton.gate.read_thresholds import Gate, named
 from baton.judges.judge_settings import (
     JudgeSettings,
     read_settings,

@@ -14,9 +14,9 @@ from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
 from .baseline import Snapshot, SnapshotBuilder, lacks_baseline, open_side
+from .check_thresholds import figure_of
 from .compare_evaluations import Compared, axis_line, compare, missing_line
-from .measures import figure_of
-from .thresholds import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate, Regression
+from .read_thresholds import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate, Regression
 
 MUST_PASS = "must_pass"
 

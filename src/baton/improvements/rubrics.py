@@ -38,11 +38,12 @@ from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, thi
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
 from baton.stats.significance import Axis, CaseValues
 
+from .held_out_leaks import Leaks
 from .journal import Journal, Proposal, Verdict, hash_of
 from .proposal_prompts import Material, question, request
 from .prove_gain import Side, prove
 from .result import Calibrated, Candidate, Improvement, Strategy, Study
-from .split_cases import Drawn, Leaks, Unit, draw
+from .split_cases import Drawn, Unit, draw
 from .strategies import WAYS, Asking, Scored, search, wait_in
 
 T = TypeVar("T")

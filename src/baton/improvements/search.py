@@ -24,12 +24,13 @@ from baton.replays.text_risks import new_in
 from baton.stats.significance import CASES_PASSED, Axis, CaseValues, compare_pairs
 
 from .choose_component import Chosen, Failing, choose, pointing
+from .held_out_leaks import Leaks
 from .journal import Journal, Play, Proposal, Ruling, hash_of
 from .plays import Blame, BudgetError, Options, Playable, Plays, RepeatEach, StoppedError
 from .proposal_prompts import MOMENTS, Material, question, request
 from .prove_gain import Decided, Side, prove, side_of
 from .result import Candidate, Improvement, Study
-from .split_cases import Leaks, draw, texts_of, units_of
+from .split_cases import draw, texts_of, units_of
 from .strategies import (
     WAYS,
     Asking,

@@ -9,9 +9,9 @@ from baton.evaluators.tool_trajectory_avg_score import ToolTrajectoryAvgScore
 from baton.formats.adk import TRANSFER_TOOL
 from baton.model import Case, suggestion
 
-from .adk_app import App
-from .adk_code import MODEL_TOOLS, CodeAgent
 from .checked_files import CaseFile, LintWarning, Scope
+from .read_adk_app import App
+from .read_adk_code import MODEL_TOOLS, CodeAgent
 
 FUNCTION_AGENT = "function-agent"
 _NAMELESS = ("lambda", "partial")

@@ -18,7 +18,7 @@ from baton.formats.key_case import snake
 from baton.model import AgentCard, Case, InputError
 from baton.runner.plan import PlannedEvaluator
 
-from .adk_app import App
+from .read_adk_app import App
 
 Scoring = TypeVar("Scoring", bound=BaseEvaluator)
 
@@ -243,3 +243,23 @@ class Scope(NamedTuple):
     apps: Sequence[App] = ()
     agents: Mapping[str, AgentCard] = MappingProxyType({})
     functions: frozenset[str] = frozenset()
+
+
+def stated_agents(case: Case) -> set[str]:
+    """Return the agents whose names a case states as those that should run."""
+    stages = [stage for turn in case.turns for stage in turn.agents or ()]
+    return {n for one in stages for n in ([one] if isinstance(one, str) else one.any_order)}
+
+
+# With two candidates it is unknown which one opens. One without sub-agents and tools may be an
+# unused definition.
+def opening_agent(agents: Mapping[str, AgentCard]) -> str | None:
+    """Return the only agent that is no sub-agent or tool of another one, and has some itself."""
+    below = {
+        name: {*card.sub_agents, *(card.tools if isinstance(card.tools, list) else ())}
+        & agents.keys()
+        for name, card in agents.items()
+    }
+    led = set().union(*below.values())
+    above = [name for name, card in agents.items() if name not in led and card.kind == "agent"]
+    return above[0] if len(above) == 1 and below[above[0]] else None

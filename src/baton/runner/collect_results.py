@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, Protocol, Self
 
-from baton.gate.thresholds import NOTHING, Decision
+from baton.gate.read_thresholds import NOTHING, Decision
 from baton.model import (
     OTHER_CONTENT,
     OTHER_KEYS,
@@ -41,6 +41,7 @@ from baton.store import (
     timings_of,
 )
 
+from .look_first import look_first
 from .plan import Plan
 
 
@@ -177,31 +178,10 @@ class Tally:
             self._failed_at[at if is_counted else FailedAt(at.evaluator)] += by
 
     def look_first(self) -> list[str]:
-        """Say where most failures are if few cases passed; otherwise nothing.
-
-        Such a low pass rate rarely has many causes: mostly it is one agent or one dispatch, or an
-        evaluator that does not fit these agents.
-        """
-        passed, scored = self.cases["passed"], self.cases["passed"] + self.cases["failed"]
-        failed = +self._failed_at  # without removed results
-        if passed >= _LOW * scored or not failed or (scored < _FEW and failed.total() == 1):
-            return []
-        (evaluator, count), *_ = _most(failed, lambda at: at.evaluator)
-        there = Counter({at: n for at, n in failed.items() if at.evaluator == evaluator})
-        times = "once" if count == 1 else f"{count} times"
-        where = f"`{evaluator}`, which failed {times}"
-        for agent, share in _most(there, lambda at: at.agent)[:1]:
-            of_them = "all of them" if share == count else f"{share} of them"
-            where += f", at `{agent}`" if count == 1 else f", {of_them} at `{agent}`"
-        pairs = _most(there, lambda at: at.sender and f"`{at.sender}` → `{at.agent}`")
-        for pair, share in pairs[:1]:
-            those = "all" if share == count else share
-            where += f", {those} in dispatches {pair}" if count > 1 else f", in the dispatch {pair}"
-        advice = (
-            f"{passed} of {counted(scored, self._unit)} passed; look first at {where}. If the "
-            "agents did the right thing, change what the cases expect, or the evaluator"
-        )
-        return [advice]
+        """Say where most failures are if few cases passed; otherwise nothing."""
+        passed, failed = self.cases["passed"], self.cases["failed"]
+        advice = look_first(passed, passed + failed, +self._failed_at, self._unit)
+        return [] if advice is None else [advice]
 
     def problems(self, decision: Decision = NOTHING) -> list[str]:
         """Say what could not be evaluated as requested, without errors that a gate allows."""
@@ -260,8 +240,6 @@ def _over(kinds: Sequence[Dropped]) -> str:
     return "over " if any(each.what in (OTHER_CONTENT, OTHER_KEYS) for each in kinds) else ""
 
 
-_LOW = 0.7
-"""The pass rate from which no hint is needed."""
 _MOST_COUNTED = 1000
 """Kinds of unread content, and places of failures, that are counted one by one; the others are
 counted together. A recording may have any number of them, and counts are kept in memory."""
@@ -269,20 +247,6 @@ _PLACE = 300
 """The most characters of an example: most are the path of a file and a line."""
 _KINDS = 5
 """The most kinds of content for which a report says that they were not read."""
-_FEW = 3
-"""With fewer cases, a single failure gets no hint: the report shows nothing else to look at."""
-
-
-def _most(
-    failed: Counter[FailedAt], what: Callable[[FailedAt], str | None]
-) -> list[tuple[str, int]]:
-    """Return the most frequent items first, then by name."""
-    counts: Counter[str] = Counter()
-    for at, count in failed.items():
-        name = what(at)
-        if name is not None:
-            counts[name] += count
-    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 class Results(Protocol):

@@ -21,7 +21,7 @@ from baton.evaluators.registry import (
 from baton.evaluators.user_defined import NotLoaded, evaluator_of, own_evaluator, traits_of
 from baton.formats.explain_mistakes import checked
 from baton.formats.key_case import snake
-from baton.gate.thresholds import Gate
+from baton.gate.read_thresholds import Gate
 from baton.model import (
     Case,
     Dataset,

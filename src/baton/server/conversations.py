@@ -1,4 +1,4 @@
-"""Which traces belong together, whether they are complete, and the records made from them.
+"""Which traces belong together, and the records made from them.
 
 A trace is joined with others through a session, a conversation id, or a linked trace. Joined traces
 are read at once, exactly like a file with the same spans.
@@ -25,7 +25,7 @@ from .database import EVERY_PROJECT
 from .rows import Row, State, narrow, slices, upsert
 from .rules import rules_named
 from .schema import being_read, chunk, conversation, tie, trace
-from .span_chunks import LINK, MOST_QUIET, open_chunk, quiet_times
+from .span_chunks import LINK, open_chunk
 from .store import Store
 
 
@@ -85,13 +85,6 @@ class Component(NamedTuple):
     def last_seen(self) -> float:
         """When its last span arrived."""
         return max(member.last_seen for member in self.members)
-
-
-class Decision(NamedTuple):
-    """What to do with a component now: read it (in this state), or check again when it is due."""
-
-    state: State | None
-    due: float
 
 
 class Recorded(NamedTuple):
@@ -289,43 +282,6 @@ def _members(connection: Connection, project: int, ids: Sequence[str]) -> dict[s
         )
         members.update({row.trace_id: Member(*row) for row in connection.execute(query)})
     return members
-
-
-def decide(component: Component, quiet: float, bounds: Bounds, horizon: float) -> Decision:
-    """Decide whether to read a conversation at ``horizon``, and in which state.
-
-    Only arrival times count: senders' clocks may be wrong. Roots that never arrive (the parent may
-    be a web server's span) are waited for during the longest possible silence. Reading takes about
-    0.1 ms per span, so a long conversation is read less often, and costs at most a few percent of
-    the time.
-    """
-    effort = 0.002 * component.spans
-    changed = [member for member in component.members if member.changed]
-    # Conversations that were read before wait for nothing more.
-    with_spans = [member for member in changed if member.spans]
-    ended = bool(with_spans) and all(member.root for member in with_spans)
-    silence = quiet if ended else max(quiet, MOST_QUIET if bounds.quiet is None else quiet)
-    complete_at = component.last_seen + max(silence, min(effort, MOST_QUIET))
-    reads = [member.read for member in component.members if member.read is not None]
-    since = min(member.first_seen for member in changed or component.members)
-    too_old_at = max([since, *reads]) + max(bounds.max_age, effort)
-    if min(complete_at, too_old_at) <= horizon:
-        return Decision("complete", horizon)
-    shown = [member.shown for member in component.members if member.shown is not None]
-    show_at = max([since, *reads, *shown]) + max(bounds.show, effort)
-    if show_at <= horizon:
-        return Decision("open", min(complete_at, too_old_at, horizon + max(bounds.show, effort)))
-    return Decision(None, min(complete_at, too_old_at, show_at))
-
-
-def quiet_of(
-    connection: Connection, projects: Iterable[int], bounds: Bounds
-) -> Mapping[int, float]:
-    """Return the silence that completes a conversation, by project, in seconds."""
-    listed = list(dict.fromkeys(projects))
-    if bounds.quiet is not None:
-        return dict.fromkeys(listed, bounds.quiet)
-    return quiet_times(connection, listed)
 
 
 class _ChunkRow(NamedTuple):

@@ -31,7 +31,7 @@ from baton.evaluators.registry import evaluator_entry
 from baton.formats.evaluation_folder import INDEX
 from baton.formats.evaluation_header import HEADER, UNFINISHED, read_header
 from baton.formats.own_files import make_folder
-from baton.gate.thresholds import read_gate
+from baton.gate.read_thresholds import read_gate
 from baton.model import (
     STATUSES,
     CaseResult,

@@ -16,7 +16,7 @@ from baton.config.judge_config import at_lines
 from baton.evaluators.defaults import PROVEN_BY_RECORD
 from baton.evaluators.judged import Judged
 from baton.formats.document import Document
-from baton.gate.thresholds import GateRule, read_condition
+from baton.gate.read_thresholds import GateRule, read_condition
 from baton.judges.judge_settings import JudgeSettings, read_settings, refuse_written_keys
 from baton.model import InputError, Problem, suggestion
 from baton.model.filter import Filter, filter_of

@@ -390,28 +390,3 @@ def bucket_of(seconds: float) -> int:
 def longest_of(bucket: int) -> float:
     """Return the longest gap of a bucket, in seconds."""
     return float(_RATIO**bucket) / 1e3
-
-
-LEAST_QUIET, MOST_QUIET = 5.0, 300.0
-_UNSEEN, _ENOUGH = 10.0, 100
-"""The default until enough gaps were seen: exporters send every five seconds by default."""
-
-
-def quiet_times(connection: Connection, projects: Sequence[int]) -> dict[int, float]:
-    """Return the silence that completes a conversation, by project, in seconds.
-
-    It is the 99th percentile of the observed gaps, between 5 seconds and 5 minutes.
-    """
-    times = {}
-    for project in projects:
-        query = select(gap.c.bucket, gap.c.count).where(gap.c.project == project)
-        counts = sorted(connection.execute(query))
-        total = sum(count for _, count in counts)
-        times[project] = _UNSEEN
-        below = 0
-        for bucket, count in counts if total >= _ENOUGH else ():
-            below += count
-            if below >= 0.99 * total:
-                times[project] = min(max(longest_of(bucket), LEAST_QUIET), MOST_QUIET)
-                break
-    return times

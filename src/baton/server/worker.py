@@ -21,7 +21,7 @@ from sqlalchemy.exc import (
 
 from baton.model import InputError, Trace
 
-from . import conversations, rows, span_chunks
+from . import completeness, conversations, rows, span_chunks
 from .bodies import Place, day_of
 from .conversations import DEFAULT, Bounds, Component, Outcome, Recorded
 from .database import EVERY_PROJECT, Unavailable, add_rows
@@ -244,7 +244,7 @@ class Worker:
 
     def _write_taken(self, connection: Connection, taken: _Taken, now: float) -> None:
         projects = {project for (project, _), _, _ in taken.kept}
-        quiet = conversations.quiet_of(connection, projects, self.bounds)
+        quiet = completeness.quiet_of(connection, projects, self.bounds)
         span_chunks.write(connection, taken.kept, quiet)
         for each in taken.uploaded:
             self._write_upload(connection, each, now)
@@ -372,13 +372,13 @@ class Worker:
     ) -> list[_Done]:
         """Read due conversations, as many as are written together."""
         projects = [component.project for component in taken]
-        quiet = conversations.quiet_of(connection, projects, self.bounds)
+        quiet = completeness.quiet_of(connection, projects, self.bounds)
         done: list[_Done] = []
         read = 0
         for component in taken:
             if read > _READ_SPANS:
                 break
-            decision = conversations.decide(
+            decision = completeness.decide(
                 component, quiet[component.project], self.bounds, horizon
             )
             one = _Done(component, decision)
@@ -549,7 +549,7 @@ class Worker:
 class _Done:
     """An examined conversation, with its record or error."""
 
-    def __init__(self, component: Component, decision: conversations.Decision) -> None:
+    def __init__(self, component: Component, decision: completeness.Decision) -> None:
         self.component = component
         self.decision = decision
         self.records: list[tuple[Recorded, bytes]] = []

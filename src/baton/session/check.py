@@ -23,8 +23,8 @@ from baton.formats.evaluation_folder import BODIES, is_evaluation
 from baton.formats.storage_addresses import place_of
 from baton.guard.policy import CHECKS, load_policy
 from baton.lint import CaseFile, CriteriaFile, LintWarning, Scope, lint, refuse_unknown
-from baton.lint.adk_app import App, apps_below, apps_near, is_app, read_app
-from baton.lint.adk_yaml import ROOT_FILE
+from baton.lint.read_adk_app import App, apps_below, apps_near, is_app, read_app
+from baton.lint.read_adk_yaml import ROOT_FILE
 from baton.model import AgentCard, Dataset, InputError, Problem, counted
 from baton.plugins.user_code import missing_module
 from baton.providers.adk_options import AdkHttpOptions, AdkLocalOptions

@@ -18,7 +18,7 @@ from baton.config.trust import Trust, trust_of
 from baton.datasets import load_dataset
 from baton.formats.document import Document
 from baton.formats.evaluation_header import VERSION, Header
-from baton.gate.thresholds import read_gate
+from baton.gate.read_thresholds import read_gate
 from baton.judges.judge_settings import settings_of
 from baton.model import Case, ChangedText, Dataset, InputError, Judge, Trace, suggestion
 from baton.model.mask_known_secrets import masked

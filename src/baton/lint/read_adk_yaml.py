@@ -11,7 +11,7 @@ from baton.formats.document import Document
 from baton.formats.input_files import read_bytes
 from baton.model import InputError
 
-from .adk_code import ADK_TOOLS, LLM_AGENTS, MODEL_TOOLS, OPAQUE, Child, CodeAgent, Instruction
+from .read_adk_code import ADK_TOOLS, LLM_AGENTS, MODEL_TOOLS, OPAQUE, Child, CodeAgent, Instruction
 
 ROOT_FILE = "root_agent.yaml"
 # Real apps have a few files; hostile ones may have any number of them.

@@ -13,7 +13,7 @@ from baton.model import AgentCounts, AgentScores, GateResult, Low, counted
 from baton.stats.intervals import quantile
 from baton.store import IndexRow
 
-from .thresholds import NAMED_CASES, GateRule, percentile
+from .read_thresholds import NAMED_CASES, GateRule, percentile
 
 
 class Figure(Protocol):

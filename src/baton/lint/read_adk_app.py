@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .adk_code import (
+from .read_adk_code import (
     LLM_AGENTS,
     CodeAgent,
     Instruction,
@@ -17,7 +17,7 @@ from .adk_code import (
     module_functions,
     read_agents,
 )
-from .adk_yaml import ROOT_FILE, read_yaml_app
+from .read_adk_yaml import ROOT_FILE, read_yaml_app
 
 _AGENT_FILES = ("agent.py", ROOT_FILE)
 _BEFORE = ("before_agent_callback", "before_model_callback")
