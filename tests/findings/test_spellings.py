@@ -36,6 +36,8 @@ PAIRS = [
     ("at 14:00", "at 1400 hrs"),
     ("at 14:00", "at 1400 hours"),
     ("at 8:30", "at half past eight"),
+    ("at 14:25", "at twenty-five past two"),
+    ("at 9:35", "at twenty-five to ten"),
     ("at 7:30", "at half 8 in the morning"),
     ("at 8:30 am", "at half 8 in the morning"),
     ("at 12:00", "at noon"),
