@@ -275,6 +275,20 @@ def test_what_only_looks_like_a_number_is_read_without_an_error(text: str) -> No
     assert not isinstance(context_carried(*_parts(trip("done", user=text, prompt=text))), list)
 
 
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("Be there at twenty-five past two.", {"t:2:25", "t:14:25"}),
+        ("Be there at twenty five to ten.", {"t:9:35", "t:21:35"}),
+        ("Bring from twenty-five to ten chairs.", set()),
+        ("Bring thirty-five to ten tables.", set()),
+    ],
+)
+def test_minutes_of_several_words_are_one_time(text: str, times: set[str]) -> None:
+    keys = {key for value in values_of(text) for key in value.fact.keys}
+    assert {key for key in keys if key.startswith("t:")} == times
+
+
 def test_two_powers_of_ten_stay_two_numbers_however_large() -> None:
     assert written_out("10^18 rows") != written_out("10^20 rows")
     assert written_out("10^6 rows") == "1000000 rows"

@@ -23,8 +23,9 @@ _DOTTED_TIME = regex(
 # "A quarter past two" and "ten to five", but not "10 to 5" and "from ten to five", which are ranges
 # of hours or numbers.
 _PAST = regex(
-    r"\b(?!(?<=\bfrom )\w+ to\b)(?:an? )?"
-    r"(?P<part>quarter|half|(?:five|ten|twenty)(?= (?:past|to)\b)|\d{1,2}(?= past\b)) "
+    r"(?<!-)\b(?!(?<=\bfrom )[\w-]+ to\b)(?:an? )?"
+    r"(?P<part>quarter|half|(?:twenty[- ]five|five|ten|twenty)(?= (?:past|to)\b)"
+    r"|\d{1,2}(?= past\b)) "
     rf"(?P<side>past|to) (?P<hour>{SMALL}|\d{{1,2}})\b(?!\s?[%€$£:\d]|[.,]\d)"
     r"(?: in the (?P<half>morning|afternoon|evening))?",
     re.IGNORECASE,
@@ -65,7 +66,7 @@ _PLAIN_CLOCK = regex(r"(?<![\d.,:])([01]\d|2[0-3])([0-5]\d)(?!\d|[.,:]\d)")
 _HOURS_OF_DAY = regex(r" ?(?:h|hrs|hours|uhr)\b", re.IGNORECASE)
 
 
-_PARTS = Spelled({"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20})
+_PARTS = Spelled({"quarter": 15, "half": 30, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25})
 
 
 _HALVES = {"morning": "a", "afternoon": "p", "evening": "p"}
@@ -107,7 +108,7 @@ def _may_tell_hour(word: str) -> bool:
 
 def _past(match: re.Match[str]) -> str:
     """Write `a quarter past two in the afternoon` as `2:15 pm`."""
-    part = match["part"].lower()
+    part = match["part"].lower().replace(" ", "-")
     minutes = int(part) if part.isdigit() else _PARTS[part]
     hour = _hour(match["hour"])
     if hour is None or not 0 < minutes <= 30:

@@ -286,7 +286,7 @@ def _rewritten(text: str) -> str:
         text = _BARE_DOT.sub("0.", text)
     if _MAY_BE_ROUND.search(text) is not None:
         text = _ROUND.sub(_joined, text)
-    text = spoken_times_in_digits(number_words_in_digits(text))
+    text = number_words_in_digits(spoken_times_in_digits(text))
     if not _COUNT_WORDS.isdisjoint(words_of(text)):
         text = _COUNTED_UNIT.sub(lambda m: str(ONES[m[1].lower()]), text)
     return _HYPHENED.sub(" ", text)
