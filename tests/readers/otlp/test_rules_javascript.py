@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from baton.readers.otlp.span import thrown_in_javascript
@@ -140,3 +142,21 @@ def test_a_tool_of_google_adk_that_says_nothing_fails_if_its_answer_is_an_error(
     )
     [call] = tools(read(using(made, "gcp.vertex.agent")).runs[0])
     assert (call.status, call.error) == (status, error)
+
+
+def test_an_agent_of_a_graph_without_tools_is_itself_although_its_start_has_a_span() -> None:
+    def at(kind: str, name: str, place: str, *inside: Piece, **told: str) -> Piece:
+        metadata = json.dumps({"langgraph_node": name, "langgraph_checkpoint_ns": place})
+        return _span("langchain", kind, name, *inside, metadata=metadata, **told)
+
+    said = {
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "Written.",
+    }
+    inner = [
+        at("CHAIN", "__start__", "writer:1|__start__:2"),
+        at("CHAIN", "agent", "writer:1|agent:3", at("LLM", "agent", "writer:1|agent:3", **said)),
+    ]
+    graph = at("CHAIN", "writer", "writer:1", at("CHAIN", "writer", "writer:1", *inner))
+    turn = read(_span("langchain", "CHAIN", "LangGraph", graph))
+    assert chain(turn) == ["writer"]

@@ -393,8 +393,9 @@ _LOOP = frozenset(
 )  # fmt: skip
 """Names of the nodes of an agent's own loop in LangChain's guides, and in `create_react_agent`."""
 # `create_agent` adds a node for each hook of a middleware, named after its class. One can ask a
-# model, too: `SummarizationMiddleware.before_model`.
-_HOOK = re.compile(r".+\.(?:before|after)_(?:model|agent)")
+# model, too: `SummarizationMiddleware.before_model`. In JavaScript, the input of a graph is a node
+# `__start__` with a span.
+_HOOK = re.compile(r".+\.(?:before|after)_(?:model|agent)|__start__")
 
 
 @dataclass(slots=True, eq=False)
