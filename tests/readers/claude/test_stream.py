@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from baton import load_traces
-from baton.model import GotBack, InputError, Said, ToolCall, Trace, known
+from baton.model import GotBack, InputError, Said, ToolCall, Trace, Turn, known
 from baton.model.redact import ON
 
 DATA = Path(__file__).parents[2] / "data" / "claude"
@@ -326,6 +326,42 @@ def test_a_dump_of_the_sdks_objects_reads_like_the_stream_itself(tmp_path: Path)
     assert [run.agent for run in trace.turns[0].runs] == [run.agent for run in same.turns[0].runs]
     assert trace.turns[0].output == same.turns[0].output
     assert trace.usage == same.usage
+
+
+@pytest.mark.parametrize("name", ["01_correct_dispatch", "09_continued", "10_parallel"])
+def test_objects_without_ids_of_messages_read_like_the_stream_itself(
+    tmp_path: Path, name: str
+) -> None:
+    capture = DATA / "current" / name / "messages.jsonl"
+    lines = [json.loads(line) for line in capture.read_text().splitlines()]
+    dumped = _write(tmp_path / "dump.jsonl", [_without_ids(_as_object(line)) for line in lines])
+    (trace,), (same,) = load_traces(dumped), load_traces(capture)
+    assert [_did(turn) for turn in trace.turns] == [_did(turn) for turn in same.turns]
+
+
+def _without_ids(value: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of an assistant's message what the SDK did not keep before its version 0.1.52."""
+    lost = ("message_id", "session_id", "uuid", "usage", "stop_reason")
+    return {k: v for k, v in value.items() if "model" not in value or k not in lost}
+
+
+def _did(turn: Turn) -> list[Any]:
+    runs = [
+        (run.agent, run.output, [(type(step), getattr(step, "result", None)) for step in run.steps])
+        for run in turn.runs
+    ]
+    return [turn.output, runs, [(d.prompt, d.result, d.group) for d in turn.dispatches]]
+
+
+def test_a_call_is_refused_if_only_the_end_of_the_stream_tells_it(tmp_path: Path) -> None:
+    capture = DATA / "current" / "15_denied" / "messages.jsonl"
+    lines = [json.loads(line) for line in capture.read_text().splitlines()]
+    dumped = _write(tmp_path / "dump.jsonl", [_as_object(line) for line in lines])
+    (trace,) = load_traces(dumped)
+    calls = [step for run in trace.turns[0].runs for step in run.steps if type(step) is ToolCall]
+    refused = [call for call in calls if call.error == "not this tool, please"]
+    assert [(call.status, call.refused_by) for call in refused] == [("refused", None)] * 2
+    assert all("refused_by" in call.unknown for call in refused)
 
 
 def _as_object(line: dict[str, Any]) -> dict[str, Any]:

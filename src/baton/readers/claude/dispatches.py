@@ -43,7 +43,8 @@ class Thread(msgspec.Struct):
     """The main thread, or one sub-agent: what started it, and its latest run.
 
     ``due`` are dispatches whose run has not begun, ``early`` entries that came before any.
-    ``answer_of`` and ``called_by`` are the last messages with a text and with a call.
+    ``answer_of`` and ``called_by`` are the last messages with a text and with a call. ``unnamed``
+    is the id of the message that is being read, if the recording gives it none.
     """
 
     agent: str | None = None
@@ -54,6 +55,7 @@ class Thread(msgspec.Struct):
     prompt: str | None = None
     answer_of: str | None = None
     called_by: str | None = None
+    unnamed: str | None = None
     issued: dict[str, list[Dispatch]] = msgspec.field(default_factory=dict)
 
 
@@ -206,10 +208,19 @@ _NO_SUCH_AGENT = "Agent type '"
 
 
 class Trouble(NamedTuple):
-    """The text of an error; if the tool did not run, ``by`` says who prevented it."""
+    """The text of an error; if the tool did not run, ``by`` says who prevented it.
+
+    ``denied``: permission was denied, although nothing tells by whom.
+    """
 
     text: str
     by: By | None
+    denied: bool = False
+
+    @property
+    def refused(self) -> bool:
+        """Whether the tool did not run."""
+        return self.denied or self.by is not None
 
 
 def trouble(entry: Entry, block: dict[str, Any]) -> Trouble | None:
@@ -265,17 +276,23 @@ _BESIDE = ("model", "effort", "isolation", "name", "team_name")
 
 
 class Calls:
-    """Reads calls and answers into a threads."""
+    """Reads calls and answers into a threads.
+
+    ``denied`` are the calls without permission, as the result of a stream lists them.
+    """
 
     def __init__(self, threads: Threads) -> None:
+        self.denied: set[str] = set()
         self._threads = threads
         self._early: dict[str, tuple[Notice, float | None]] = {}
         self.unplaced: list[str] = []
         self.last_usage: dict[str, dict[str, Any]] = {}
         self.unspent: set[str] = set()
 
-    def call(self, thread: Thread, run: AgentRun, block: dict[str, Any], entry: Entry) -> None:
-        """Process a call; a call that hands work to an agent makes a dispatch."""
+    def call(
+        self, thread: Thread, run: AgentRun, block: dict[str, Any], message: str, entry: Entry
+    ) -> None:
+        """Process a call in a message; a call that hands work to an agent makes a dispatch."""
         wire_id, name = text_at(block, "id"), text_at(block, "name")
         if wire_id in self._threads.calls:
             return
@@ -290,9 +307,9 @@ class Calls:
         opened = OpenCall(wire_id or call.id, call, run, thread)
         self._threads.calls[opened.id] = opened
         if name in DISPATCH_TOOLS:
-            self._delegate(opened, dict_at(block, "input"), entry)
+            self._delegate(opened, dict_at(block, "input"), message, entry)
         elif name == SEND_TOOL and wire_id in self._threads.links.agents:
-            self._send(opened, dict_at(block, "input"), entry)
+            self._send(opened, dict_at(block, "input"), message, entry)
 
     def answer(self, block: dict[str, Any], entry: Entry) -> None:
         """Process the answer to a call."""
@@ -308,10 +325,14 @@ class Calls:
         call.ended = not_before(call.at, entry.at)
         seen(opened.run, entry.at)
         wrong = trouble(entry, block)
+        if wrong is not None and wrong.by is None and opened.id in self.denied:
+            wrong = wrong._replace(denied=True)
+            call.unknown.append("refused_by")
         if opened.dispatch is not None:
             self._dispatch_answered(opened, opened.dispatch, block, entry, wrong)
         elif wrong is not None:
-            call.status, call.refused_by = "refused" if wrong.by else "failed", wrong.by
+            call.status = "refused" if wrong.refused else "failed"
+            call.refused_by = wrong.by
             call.error = wrong.text
         else:
             call.status, call.result = "ok", tool_content(block.get("content"))
@@ -349,7 +370,9 @@ class Calls:
             answer = text_at(task, "result").rpartition(_RESULT)[2].strip("\n")
             self.notice(Notice(thread.agent or "", call, status, answer, answer), at)
 
-    def _delegate(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
+    def _delegate(
+        self, opened: OpenCall, given: dict[str, Any], message: str, entry: Entry
+    ) -> None:
         links = self._threads.links
         agent = links.agents.get(opened.id) or text_at(given, "resume") or None
         thread = self._threads.of_agent(agent, opened.id)
@@ -361,9 +384,9 @@ class Calls:
         dispatch.context = {key: given[key] for key in _BESIDE if given.get(key) is not None}
         if opened.id in links.launched or given.get("run_in_background") is True:
             dispatch.mode = "background"
-        self._issued(opened, dispatch, entry)
+        self._threads.issued(opened.thread, message, dispatch)
 
-    def _send(self, opened: OpenCall, given: dict[str, Any], entry: Entry) -> None:
+    def _send(self, opened: OpenCall, given: dict[str, Any], message_id: str, entry: Entry) -> None:
         """Read a message that resumes an agent that had ended."""
         agent = self._threads.links.agents[opened.id]
         thread = self._threads.of_agent(agent, None)
@@ -375,12 +398,7 @@ class Calls:
         dispatch.prompt = Content(text=message) if isinstance(message, str) else None
         dispatch.description = text_at(given, "summary") or None
         dispatch.mode = "background"
-        self._issued(opened, dispatch, entry)
-
-    def _issued(self, opened: OpenCall, dispatch: Dispatch, entry: Entry) -> None:
-        self._threads.issued(
-            opened.thread, text_at(entry.message, "id") or opened.call.id, dispatch
-        )
+        self._threads.issued(opened.thread, message_id, dispatch)
 
     def _dispatch_answered(
         self,
@@ -413,10 +431,11 @@ class Calls:
         self, opened: OpenCall, dispatch: Dispatch, wrong: Trouble, at: float | None
     ) -> None:
         started = bool(dispatch.runs)
-        refused = not started and (wrong.by is not None or unstarted(wrong.text))
+        refused = not started and (wrong.refused or unstarted(wrong.text))
         status: Literal["refused", "failed"] = "refused" if refused else "failed"
         opened.call.status = status
-        opened.call.refused_by = (wrong.by or "runtime") if refused else None
+        by = wrong.by if wrong.denied else wrong.by or "runtime"
+        opened.call.refused_by = by if refused else None
         self._threads.answer(opened.thread, dispatch, status, at, error=wrong.text)
 
     def _settle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from baton.model import (
@@ -73,6 +74,7 @@ class SessionReader:
         self._delivery = Delivery()
         self._early: list[Thread] = []
         self._latest = ""
+        self._numbers = itertools.count(1)
         self._told_of_task = False
         self._dropped: dict[str, list[str]] = {}
         self._uuids: set[str] = set()
@@ -81,6 +83,10 @@ class SessionReader:
         """Read all entries."""
         self._origins = [entry.data for entry in entries if entry.type == "result"]
         self._delivery.expect(self._origins)
+        for result in self._origins:
+            denied = result.get("permission_denials")
+            ids = (text_at(one, "tool_use_id") for one in denied) if is_list(denied) else ()
+            self.calls.denied.update(ids)
         self._local = local_commands(entries)
         for entry in entries:
             uuid = text_at(entry.data, "uuid")
@@ -138,7 +144,7 @@ class SessionReader:
 
     def _assistant(self, thread: Thread, entry: Entry) -> None:
         message = entry.message
-        id_ = text_at(message, "id") or text_at(entry.data, "uuid")
+        id_ = text_at(message, "id") or text_at(entry.data, "uuid") or self._unnamed(thread)
         failed = failure(entry)
         if failed is None and text_at(message, "model") == "<synthetic>":
             return
@@ -163,6 +169,16 @@ class SessionReader:
         for block in entry.blocks:
             self._block(thread, run, block, id_, entry)
 
+    def _unnamed(self, thread: Thread) -> str:
+        """Return an id for a message that has none, as in the types of the SDK before 0.1.52.
+
+        Its blocks come one by one. The model is asked again only once something was answered, so
+        blocks with nothing in between are one message.
+        """
+        if thread.unnamed is None:
+            thread.unnamed = f"message {next(self._numbers)}"
+        return thread.unnamed
+
     def _block(
         self, thread: Thread, run: AgentRun, block: dict[str, Any], message: str, entry: Entry
     ) -> None:
@@ -175,7 +191,7 @@ class SessionReader:
             if thread.answer_of == message:
                 run.output = None
             thread.called_by = message
-            self.calls.call(thread, run, block, entry)
+            self.calls.call(thread, run, block, message, entry)
             self._wake()
         elif kind.endswith("tool_result"):
             self.calls.answer(block, entry)
@@ -202,6 +218,7 @@ class SessionReader:
             thread.answer_of, run.output = message, Content(text=text)
 
     def _user(self, thread: Thread, entry: Entry) -> None:
+        thread.unnamed = None
         for block in entry.blocks:
             if block.get("type") == "tool_result":
                 self.calls.answer(block, entry)
@@ -348,6 +365,7 @@ class SessionReader:
 
     def _result(self, entry: Entry) -> None:
         self.results += 1
+        self.threads.main.unnamed = None
         data = entry.data
         run = self.threads.main_run(entry.at)
         turn = self.threads.turns[-1]
