@@ -14,8 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from baton.gate.baseline import AxisValues, CaseSnapshot, Snapshot
 from baton.gate.compare_evaluations import compare
+from baton.gate.snapshot import AxisValues, CaseSnapshot, Snapshot
 from baton.stats.significance import PASSED
 
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     )
     from baton.readers import iter_traces, load_traces
     from baton.session.apply import apply_improvement
+    from baton.session.baselines import open_baseline, set_baseline
     from baton.session.calibrate import calibrate
     from baton.session.check import check
-    from baton.session.compare import compare, compare_case, open_baseline, set_baseline, trend
+    from baton.session.compare import compare, compare_case, trend
     from baton.session.components import list_components
     from baton.session.convert import convert, draft, draft_dispatches
     from baton.session.evaluate import aevaluate, evaluate, resume
@@ -132,7 +133,7 @@ _MODULES = {
     "list_components": "baton.session.components",
     "load_dataset": "baton.datasets",
     "load_traces": "baton.readers",
-    "open_baseline": "baton.session.compare",
+    "open_baseline": "baton.session.baselines",
     "pull_traces": "baton.session.pull",
     "record_agent": "baton.providers.recorder",
     "record_dispatch": "baton.providers.recorder",
@@ -141,7 +142,7 @@ _MODULES = {
     "report": "baton.session.report",
     "resume": "baton.session.evaluate",
     "score": "baton.session.score",
-    "set_baseline": "baton.session.compare",
+    "set_baseline": "baton.session.baselines",
     "suggest_policy": "baton.session.guard",
     "tool": "baton.providers.recorder",
     "trend": "baton.session.compare",

@@ -12,6 +12,7 @@ from tests.clock import cpu_limit
 
 import baton
 from baton.feed.failures import Failure, failures_of
+from baton.feed.issue_states import Mark, with_marks
 from baton.feed.issues import (
     EDGES,
     KEPT_MEMBERS,
@@ -22,8 +23,6 @@ from baton.feed.issues import (
     Edge,
     Groups,
     Issue,
-    Mark,
-    with_marks,
 )
 from baton.feed.taxonomy import CATEGORIES, SUBTYPES, subtype_of
 from baton.model import Evidence, JudgeUse, Score, Trace

@@ -13,7 +13,8 @@ from baton.feed.collect import Pool
 from baton.feed.failures import failures_of
 from baton.feed.fixes import Edit, diff_of, edited, make_fix, patterns, playable
 from baton.feed.issue_progress import FIX_KINDS, Fix, Progress, Promoted, Promotion, Proof
-from baton.feed.issues import Issue, Mark, Rate, State, id_of
+from baton.feed.issue_states import Mark
+from baton.feed.issues import Issue, Rate, State, id_of
 from baton.feed.promote import Run, marks_by_cases
 from baton.feed.signature import signature_of
 from baton.feed.taxonomy import SUBTYPES

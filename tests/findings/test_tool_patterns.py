@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from baton.findings.dispatch_scope import meant_by
+from baton.findings.tool_permissions import meant_by
 from baton.model import ToolCall
 from baton.testing.build import call
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import baton
-from baton.gate.baseline import Snapshot, SnapshotBuilder, write_baseline
 from baton.gate.decide import decide
 from baton.gate.read_thresholds import Decision, read_gate
+from baton.gate.snapshot import Snapshot, SnapshotBuilder, write_baseline
 from baton.model import (
     AgentScores,
     Case,

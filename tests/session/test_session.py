@@ -11,8 +11,9 @@ from tests.conftest import Baton
 from baton.config.judge_config import JudgeFlags
 from baton.formats.evaluation_header import Request
 from baton.model import InputError
+from baton.session.baselines import open_baseline, set_baseline
 from baton.session.check import check
-from baton.session.compare import compare, open_baseline, set_baseline
+from baton.session.compare import compare
 from baton.session.convert import convert, draft
 from baton.session.evaluate import Listener, evaluate_files
 from baton.session.report import Written

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from baton import components, prompts
-from baton.components import changes_of, faults_of_change, read_examples, to_header
+from baton.changed_texts import changes_of, faults_of_change
+from baton.components import read_examples, to_header
 from baton.datasets import load_dataset
 from baton.model import Case, Content, ExpectedTurn, InputError, Trace
 from baton.providers.base_provider import Surroundings

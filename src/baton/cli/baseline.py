@@ -19,7 +19,7 @@ from .usage_messages import note, say
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from baton.gate.baseline import Snapshot
+    from baton.gate.snapshot import Snapshot
 
 
 def baseline_command(
@@ -51,7 +51,7 @@ def baseline_command(
     json
         Print the baseline as JSON.
     """
-    from baton.session.compare import open_baseline, set_baseline
+    from baton.session.baselines import open_baseline, set_baseline
 
     if act == "set":
         snapshot, file = set_baseline(evaluation, name, force=force, allow_failing=allow_failing)

@@ -31,14 +31,13 @@ from baton.runner.plan import EvaluatorSpec, Plan, Specs, make_plan, with_place_
 
 from .config_file import AgentSpec, ConfigFile, DatasetSpec, ReporterSpec
 from .dialects.accelerator import translate
+from .dialects.judge_llm import run_options
 from .judge_config import JudgeConfig, at_lines, gate_of, read_judge
 from .trust import Trust, code_in
 
 if TYPE_CHECKING:
     from baton.providers.base_provider import ProviderOptions
 
-# Workers that judge-llm uses if its config states none: its configs run here as they are.
-_JUDGE_LLM_WORKERS = 4
 _PRINTED = ("terminal", "github")
 _OTLP_ONLY = ("endpoint", "headers_from")
 
@@ -132,7 +131,7 @@ def load_config(
     problems: list[Problem] = []
     providers = _providers(document, spec, problems)
     _check_reporters(document, spec, problems)
-    run = _run_options(document, spec, problems)
+    run = run_options(document, spec, problems)
     folder = file.parent
     backend: dict[str, Any] | None = None
     try:
@@ -273,29 +272,6 @@ def _check_reporters(document: Document, spec: ConfigFile, problems: list[Proble
         elif reporter.output_path is None and endpoint is None and kind not in _PRINTED:
             message = "`output_path` is missing: the file to write to"
             problems.append(document.problem_at(("reporters", index), message))
-
-
-def _run_options(document: Document, spec: ConfigFile, problems: list[Problem]) -> RunOptions:
-    """Work out how to run, from Baton's keys or from judge-llm's; not from both."""
-    agent = spec.agent
-    for ours, theirs in (
-        ("repeat", "num_runs"),
-        ("concurrency", "max_workers"),
-        ("concurrency", "parallel_execution"),
-    ):
-        if getattr(spec, ours) is not None and getattr(agent, theirs) is not None:
-            message = f"means the same as `{ours}`: leave one of them out"
-            problems.append(document.problem_at(("agent", theirs), message))
-    workers = agent.max_workers or _JUDGE_LLM_WORKERS
-    concurrency = 1 if agent.parallel_execution is False else workers
-    names = ("timeout", "retry_errors", "fail_fast", "max_agent_cost")
-    stated = {name: getattr(spec, name) for name in names}
-    options = {name: value for name, value in stated.items() if value is not None}
-    return RunOptions(
-        repeat=spec.repeat or agent.num_runs or 1,
-        concurrency=spec.concurrency or concurrency,
-        **options,
-    )
 
 
 def _plan(

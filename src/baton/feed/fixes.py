@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from baton.components import faults_of_change
+from baton.changed_texts import faults_of_change
 from baton.formats.document import Document, read_bytes
 from baton.model import AgentCard, Form, InputError, text_hash
 from baton.replays.replay import Counted, Replayed

@@ -133,7 +133,7 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         pattern: its template.
         before, after: the current and the changed text.
         marks: new parts that may do harm: addresses, names of tools, commands.
-        faults: what it would break, as :func:`baton.components.faults_of_change` says.
+        faults: what it would break, as :func:`baton.changed_texts.faults_of_change` says.
         proof: the results of playing it.
         by: who wrote it: the model, or a person.
     """

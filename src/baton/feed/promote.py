@@ -18,7 +18,8 @@ from baton.replays.cases import conversation_cases
 from .collect import GREEN, Chosen, alike_words, words_of
 from .failures import Failure
 from .issue_progress import Progress, Promoted
-from .issues import Issue, Mark
+from .issue_states import Mark
+from .issues import Issue
 from .signature import mask
 from .taxonomy import subtype_named
 

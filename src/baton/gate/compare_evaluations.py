@@ -10,7 +10,7 @@ from baton.model import Differs, Hop, changed, counted, first_difference, incomp
 from baton.model.score import digits
 from baton.stats.significance import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
-from .baseline import Snapshot
+from .snapshot import Snapshot
 
 _PASSED_AXIS = Axis(PASSED)
 Outcome = Literal["worse", "unclear", "same", "better", "error"]

@@ -13,10 +13,10 @@ from baton.model import GateResult, Low, Placed, Provenance
 from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
-from .baseline import Snapshot, SnapshotBuilder, lacks_baseline, open_side
 from .check_thresholds import figure_of
 from .compare_evaluations import Compared, axis_line, compare, missing_line
 from .read_thresholds import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate, Regression
+from .snapshot import Snapshot, SnapshotBuilder, lacks_baseline, open_side
 
 MUST_PASS = "must_pass"
 

@@ -182,7 +182,7 @@ def read_gate(
     if isinstance(stated, Mapping):
         stated = checked(dict(stated), GateSpec, ("gate",))
     if isinstance(stated, GateSpec):
-        spec, place = stated, "gate.read_thresholds"
+        spec, place = stated, "gate.thresholds"
     else:
         thresholds: list[str | ThresholdSpec] = []
         for each in stated:

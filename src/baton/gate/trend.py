@@ -13,7 +13,7 @@ from baton.model import InputError, suggestion
 from baton.stats.intervals import mean_interval, share
 from baton.stats.significance import PASSED, Axis
 
-from .baseline import Snapshot
+from .snapshot import Snapshot
 
 PASS_RATE = "pass_rate"
 _BARS = "▁▂▃▄▅▆▇█"

@@ -371,7 +371,7 @@ def _is_like(name: str, glob: str) -> bool:
 
 
 def _tools(rule: Rule, _: Seen, event: Event) -> str | None:
-    from baton.findings.dispatch_scope import meant_by
+    from baton.findings.tool_permissions import meant_by
 
     _known(event, "tool")
     call = ToolCall(id="call", name=event.tool or "", arguments=event.arguments)

@@ -21,7 +21,6 @@ from baton.evaluators.judging.distilled import (
     DistilledModel,
     Trained,
     Tree,
-    Trial,
     added_by,
     certainty,
     familiarity,
@@ -29,6 +28,7 @@ from baton.evaluators.judging.distilled import (
     sums_of,
 )
 from baton.evaluators.judging.distilled_features import OF_FACTS, Reading
+from baton.evaluators.judging.distilled_limits import Trial
 from baton.model import InputError, counted
 from baton.plugins.origin import install, requirement
 from baton.stats.tfidf import TfIdf, Vector, fit

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from baton.gate.baseline import SnapshotBuilder
+from baton.gate.snapshot import SnapshotBuilder
 from baton.model import counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded

@@ -17,7 +17,7 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
-from baton.components import faults_of_change
+from baton.changed_texts import faults_of_change
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
 from baton.judges.fenced_prompts import clip

@@ -15,8 +15,9 @@ from statistics import fmean
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
-from baton.components import are_examples, chosen, faults_of_change
-from baton.gate.baseline import SnapshotBuilder
+from baton.changed_texts import faults_of_change
+from baton.components import are_examples, chosen
+from baton.gate.snapshot import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded

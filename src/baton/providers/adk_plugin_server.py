@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from baton.components import changed_card
+from baton.changed_texts import changed_card
 from baton.formats.adk import Event
 from baton.formats.document import Document
 from baton.http.responses import Refused

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 import msgspec
 
-from baton.components import changed_card
+from baton.changed_texts import changed_card
 from baton.formats.claude_definitions import agents_folder, sdk_agents
 from baton.http.responses import (
     ANSWER_MIB,

@@ -22,7 +22,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from baton.findings.dispatch_scope import meant_by
+from baton.findings.tool_permissions import meant_by
 from baton.model import Content, ProviderError, ToolCall, Trace
 from baton.readers.builder import MAIN, without
 from baton.stand_ins import Decided, Play, Request, StandInError, check_names

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from baton.components import changes_of
+from baton.changed_texts import changes_of
 from baton.datasets.recorded_dispatches import recorded_trace
-from baton.gate.baseline import SnapshotBuilder
+from baton.gate.snapshot import SnapshotBuilder
 from baton.model import (
     Case,
     CaseResult,

@@ -20,7 +20,8 @@ from sqlalchemy import Connection, Table, insert, select, update
 from baton.feed import issue_progress as feed
 from baton.feed.fixes import texts_in
 from baton.feed.investigate import MEMBERS, STEPS, investigate
-from baton.feed.issues import Mark, Member
+from baton.feed.issue_states import Mark
+from baton.feed.issues import Member
 from baton.feed.lookup import InvestigationData
 from baton.feed.promote import Run, input_of, marks_by_cases
 from baton.judges.llm_client import LlmClient

@@ -1,27 +1,24 @@
-"""Comparing evaluations: two of them, with a baseline, or many over time."""
+"""Comparing evaluations: two of them, or many over time."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from baton.formats.evaluation_header import HEADER
-from baton.formats.storage_addresses import is_address, place_of
-from baton.gate.baseline import (
-    DEFAULT,
-    Snapshot,
-    baseline_file,
-    open_side,
-    read_baseline,
-    snapshot_of,
-    write_baseline,
-)
+from baton.formats.storage_addresses import is_address
 from baton.gate.case_side_by_side import ComparedCase
 from baton.gate.case_side_by_side import compare_case as case_of_both
 from baton.gate.compare_evaluations import Compared
 from baton.gate.compare_evaluations import compare as compare_snapshots
+from baton.gate.snapshot import (
+    DEFAULT,
+    Snapshot,
+    baseline_file,
+    open_side,
+    snapshot_of,
+)
 from baton.gate.trend import Point, evaluations_below
 from baton.gate.trend import trend as trend_of
 from baton.model import InputError, Problem
@@ -143,62 +140,6 @@ def _stored(side: Evaluation | PathLike) -> StoredEvaluation:
             f"`{name}` is a baseline, which keeps no runs: name the folders of two evaluations"
         )
     return read_evaluation(evaluation_at(name))
-
-
-class Baseline(NamedTuple):
-    """A stored baseline, and its file."""
-
-    snapshot: Snapshot
-    file: Path
-
-
-def set_baseline(
-    evaluation: Side | None = None,
-    name: str = DEFAULT,
-    *,
-    stored: PathLike = STORED,
-    force: bool = False,
-    allow_failing: bool = False,
-) -> Baseline:
-    """Keep an evaluation to compare with.
-
-    Args:
-        evaluation: what ``score`` or ``evaluate`` returned, or its folder or address; the newest
-            one below ``stored`` when left out.
-        name: the name of the baseline, or the path of its file.
-        stored: where evaluations are stored.
-        force: also keep one that is incomplete.
-        allow_failing: also keep a failed one: its failures count as expected from then on.
-
-    Raises:
-        InputError: no such evaluation, or it is incomplete or failed.
-    """
-    file = baseline_file(name)
-    if isinstance(evaluation, Evaluation):
-        snapshot, where = snapshot_of(evaluation), "the evaluation"
-    else:
-        newest = latest_evaluation(Path(stored)) if evaluation is None else evaluation
-        folder = evaluation_at(newest)
-        snapshot, where = snapshot_of(read_evaluation(folder)), place_of(folder)
-    if snapshot.status not in ("passed", "failed") and not force:
-        raise InputError(
-            f"{where}: it is `{snapshot.status}`, so it is incomplete: resume it "
-            f"first, or keep it anyway with {option('force', True)}"
-        )
-    if snapshot.status == "failed" and not allow_failing:
-        raise InputError(
-            f"{where}: it failed: {snapshot.failures}. What fails in a baseline will "
-            "not count as a regression later: keep one that passed, or this one with "
-            f"{option('allow_failing', True)}"
-        )
-    write_baseline(snapshot, file)
-    return Baseline(snapshot, file)
-
-
-def open_baseline(name: str = DEFAULT) -> Baseline:
-    """Open a baseline, by its name or the path of its file; raises InputError for none."""
-    file = baseline_file(name)
-    return Baseline(read_baseline(file), file)
 
 
 def trend(

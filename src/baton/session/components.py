@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from baton import components as rules
+from baton.changed_texts import changes_of
 from baton.config.trust import Trust, trust_of
 from baton.model import ChangedText, InputError, suggestion, text_hash
 from baton.model.option_spelling import option
@@ -129,4 +130,4 @@ async def checked(
         InputError: there is no such component, or a text breaks something.
     """
     texts, tools = await texts_of(provider)
-    return rules.changes_of(texts, changed, tools)
+    return changes_of(texts, changed, tools)

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 from baton.evaluators.judged import Judged
-from baton.evaluators.judging.distilled import DistilledModel, Limit, limits_of
+from baton.evaluators.judging.distilled import DistilledModel
 from baton.evaluators.judging.distilled_features import Reading, read
+from baton.evaluators.judging.distilled_limits import Limit, limits_of
 from baton.evaluators.judging.evidence import answers_of
 from baton.formats.own_files import make_folder, naming, write_whole
 from baton.model import EvalContext, InputError, Trace, counted

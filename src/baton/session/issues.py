@@ -14,17 +14,8 @@ import msgspec
 from baton.config.judge_config import JudgeConfig, JudgeFlags
 from baton.feed.failures import failures_of
 from baton.feed.issue_progress import Progress
-from baton.feed.issues import (
-    STATES,
-    Collector,
-    Groups,
-    Issue,
-    Mark,
-    Rate,
-    State,
-    can_be_grouped,
-    with_marks,
-)
+from baton.feed.issue_states import Mark, with_marks
+from baton.feed.issues import STATES, Collector, Groups, Issue, Rate, State, can_be_grouped
 from baton.feed.promote import Run, marks_by_cases
 from baton.feed.text_groups import Embed
 from baton.formats.evaluation_header import HEADER, read_header

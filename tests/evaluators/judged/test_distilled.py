@@ -17,8 +17,8 @@ import msgspec
 import pytest
 from tests.evaluators.judged.scripted import Judged, ScriptedJudge, scores, shipped
 
-from baton.evaluators.judging.distilled import Trial, limits_of
 from baton.evaluators.judging.distilled_features import Reading, read
+from baton.evaluators.judging.distilled_limits import Trial, limits_of
 from baton.evaluators.judging.evidence import answers_of
 from baton.evaluators.judging.judge_prompt import Question
 from baton.improvements.distill import Report, Verdict, _folds, train

@@ -183,9 +183,9 @@ def _put_below(member: Node, call: Node) -> None:
     if call.ended < member.ended:
         call.ended = member.ended
         call.span = msgspec.structs.replace(call.span, ended=member.span.ended)
-    if asks_all(call.says.name or ""):
+    if type(call.says) is not ToolSpan or asks_all(call.says.name or ""):
         return
-    if type(call.says) is ToolSpan and type(member.says) is AgentSpan:
+    if type(member.says) is AgentSpan:
         call.says.failed, call.says.error = member.says.failed, member.says.error
 
 
