@@ -85,7 +85,8 @@ test: $(VENV)/.dev ## Run the tests (under 6 minutes on two cores).
 
 # By file, so that tests share a server, a browser or an SDK. Five processes on two cores, because
 # these tests wait for other programs a fifth of the time.
-test-heavy: $(VENV)/.heavy browser postgres ## Run the tests that need a real server, SDK or browser, or much time.
+test-heavy: ## Run the tests that need a real server, SDK or browser, or much time.
+	@$(MAKE) --jobs 3 --no-print-directory $(VENV)/.heavy browser postgres
 	$(PYTEST) -n 5 --dist loadfile --no-loadscope-reorder -m heavy
 
 first-hour: ## Run each example with a framework like a newcomer, in its own venv; takes minutes.
