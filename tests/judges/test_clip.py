@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baton.judges.fenced_prompts import NOTE, clip, shares
+from baton.judges.shorten_texts import NOTE, clip, shares
 
 
 def test_a_short_text_stays_whole() -> None:

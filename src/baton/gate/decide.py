@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from baton.model import GateResult, Low, Placed, Provenance
 from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
+from .bound_versions import bound_to
 from .check_thresholds import figure_of
 from .compare_evaluations import Compared, axis_line, compare, missing_line
-from .read_thresholds import BOUND, NAMED_CASES, NOTHING, BoundTo, Decision, Gate, Regression
+from .read_thresholds import BOUND, NAMED_CASES, NOTHING, Decision, Gate, Regression
 from .snapshot import Snapshot, SnapshotBuilder, lacks_baseline, open_side
 
 MUST_PASS = "must_pass"
@@ -61,31 +62,6 @@ def decide(gate: Gate, rows: Iterable[IndexRow], provenance: Provenance | None =
         results += regression.results(provenance)
         on_cases = on_cases or compared.allow_failures
     return Decision(results, on_cases, gate.on_errors)
-
-
-def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
-    """Return what lacks the version that thresholds are for; of some ``names``, or of all."""
-    for name in names or ("dataset", "recordings", "config", "agents", "prompts"):
-        wanted = getattr(bound, name) if bound is not None else None
-        if isinstance(wanted, str):
-            actual = provenance.hash_of(name)
-            if not _is_version(wanted, actual):
-                yield f"{name}: they are for {wanted}, but this is {actual or 'unknown'}"
-        elif wanted is not None:
-            hashes: Mapping[str, str] = getattr(provenance, name)
-            for agent, version in wanted.items():
-                if not _is_version(version, hashes.get(agent)):
-                    known = hashes.get(agent) or "unknown"
-                    yield f"{name} of {agent}: they are for {version}, but this is {known}"
-
-
-# Tables print the first eight characters of a hash, as `git log --oneline` does: `9f28c5b7`.
-_SHORT = 8
-
-
-def _is_version(wanted: str, actual: str | None) -> bool:
-    """Tell whether a hash is the stated one, or begins with it."""
-    return actual == wanted or (len(wanted) >= _SHORT and (actual or "").startswith(wanted))
 
 
 class _MustPass:

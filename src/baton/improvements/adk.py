@@ -23,9 +23,9 @@ from google.adk.optimization.agent_optimizer import AgentOptimizer
 from google.adk.optimization.data_types import AgentWithScores, OptimizerResult
 from google.adk.optimization.sampler import Sampler
 
-from baton.judges.fenced_prompts import clip
 from baton.judges.judge import make_judge
 from baton.judges.judge_settings import read_settings
+from baton.judges.shorten_texts import clip
 from baton.model import (
     Case,
     CaseResult,

@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.judges.fenced_prompts import clip, fenced
+from baton.judges.fenced_prompts import fenced
+from baton.judges.shorten_texts import clip
 from baton.model import Case, CaseResult, HandedOff, JudgeRequest, Score, ToolCall, Trace
 from baton.model.score import rounded
 from baton.model.step_lines import Shown, places_of, shown_steps

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from baton.changed_texts import faults_of_change
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
-from baton.judges.fenced_prompts import clip
+from baton.judges.shorten_texts import clip
 from baton.model import (
     Case,
     EvalContext,

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from baton.judges.fenced_prompts import clip, fenced_neutral, neutral
+from baton.judges.fenced_prompts import fenced_neutral, neutral
+from baton.judges.shorten_texts import clip
 from baton.model import Judge, JudgeRequest
 from baton.stand_ins import Answer, Imagine, LlmQuestion, imagining
 

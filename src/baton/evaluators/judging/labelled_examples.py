@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from baton.formats.document import Document, read_bytes
-from baton.judges.fenced_prompts import clip, neutral
+from baton.judges.fenced_prompts import neutral
+from baton.judges.shorten_texts import clip
 from baton.model import InputError, Problem, digest, suggestion
 from baton.model.redact import ON
 from baton.stats.tfidf import Vector, cosine, fit, words

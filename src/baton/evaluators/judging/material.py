@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from baton.evaluators.judging.subject import Subject
-from baton.judges.fenced_prompts import NOTE, clip, fenced_neutral, neutral, shares
+from baton.judges.fenced_prompts import fenced_neutral, neutral
+from baton.judges.shorten_texts import NOTE, clip, shares
 from baton.model import (
     AgentCard,
     AgentRun,

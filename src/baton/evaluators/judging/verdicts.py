@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType, convert, field, json
 
 from baton.evaluators.base_evaluator import Details
 from baton.evaluators.judging.material import LONGEST, LeftOut, Section, TooLongError, omission_text
-from baton.judges.fenced_prompts import clip
+from baton.judges.shorten_texts import clip
 from baton.judges.votes import Poll, Read, Tally, Vote
 from baton.model import CaseRubric, Evidence, JudgeUse, Score, Status, Unit
 from baton.model.score import TOLERANCE, passes
