@@ -273,3 +273,45 @@ def test_since_version_7_a_span_with_the_name_of_its_model_has_no_agent_name(
     told = {"gen_ai.operation.name": "invoke_agent", "gen_ai.request.model": "gpt-5"}
     made = using(piece(f"invoke_agent {named}", _request()), "gen_ai", **told)
     assert chain(read(made)) == [agent]
+
+
+def test_the_answer_of_an_agent_that_streams_is_its_last_text() -> None:
+    calls = json.dumps([{"toolCallId": "c1", "toolName": "add", "args": {}}])
+    steps = [
+        _request(response_text="I ask.", response_toolCalls=calls),
+        _tool("add", toolCall_id="c1", toolCall_result="3"),
+        _request(response_text="Three."),
+    ]
+    whole = _call("streamText", *steps, name="clerk", response_text="I ask.Three.")
+    turn = read(whole)
+    assert (turn.output, turn.runs[0].output) == (Content(text="Three."), Content(text="Three."))
+
+
+def test_what_starts_in_one_millisecond_has_the_order_of_the_work() -> None:
+    def asked(*answers: str) -> str:
+        heard: list[dict[str, Any]] = [{"role": "user", "content": "Go."}]
+        for id_ in answers:
+            part = {"type": "tool-result", "toolCallId": id_, "toolName": "ask", "output": "ok"}
+            heard.append({"role": "tool", "content": [part]})
+        return json.dumps(heard)
+
+    def request(said: str | None, call: str | None, *answers: str) -> Piece:
+        made = [{"toolCallId": call, "toolName": "ask", "input": {"question": call}}]
+        told = {"response_text": said} if call is None else {"response_toolCalls": json.dumps(made)}
+        return _request(prompt_messages=asked(*answers), **told)
+
+    steps = [
+        request(None, "c1"),
+        _tool("ask", _generate(_request(response_text="ok"), name="scout"), toolCall_id="c1"),
+        request(None, "c2", "c1"),
+        _tool("ask", toolCall_id="c2", toolCall_result='"later"'),
+        request("Done.", None, "c1", "c2"),
+    ]
+    made = spans(_generate(*steps, name="guide"))
+    for place, span in enumerate(made):  # ends that contradict the order, as clocks write them
+        span.started, span.ended = 1e9 + 0.002, 1e9 + 0.002 + (20 - place) * 0.000031
+    [turn] = read_trace(made).turns
+    steps_of = next(run.steps for run in turn.runs if run.agent == "guide")
+    kinds = [type(step).__name__ for step in steps_of]
+    assert kinds == ["ToolCall", "HandedOff", "GotBack", "ToolCall", "Said"]
+    assert [call.id for call in tools(turn.runs[0])] == ["c1", "c2"]

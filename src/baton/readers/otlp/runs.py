@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import groupby, pairwise
 from math import inf
 
 import msgspec
@@ -227,6 +228,7 @@ def find_runs(ordered: list[Node]) -> list[RunSpans]:
     last = _spoke_last(ordered)
     for run in runs:
         run.owned.sort(key=_done)
+        run.owned = _by_cause(run.owned)
         if last:
             run.owned.sort(key=lambda node: node.ended if id(node) in last else node.started)
     return _joined(runs)
@@ -239,6 +241,44 @@ def _start(item: Node | RunSpans) -> float:
 def _done(node: Node) -> tuple[float, bool]:
     """Return a sort key: if a request and a tool start together, the request comes first."""
     return node.started, type(node.says) is ToolSpan
+
+
+def _by_cause(owned: list[Node]) -> list[Node]:
+    """Put requests that start together, and the tools between them, into the order of the work.
+
+    With a clock that counts whole milliseconds, such as that of JavaScript, all can start together.
+    Each request repeats the conversation so far, and the last one of an agent calls nothing.
+    """
+    if all(one.started < other.started for one, other in pairwise(owned)):
+        return owned
+    ordered: list[Node] = []
+    for _, together in groupby(owned, _start):
+        nodes = list(together)
+        requests = [node for node in nodes if type(node.says) is ModelSpan]
+        if len(requests) > 1:
+            requests.sort(key=_told)
+            nodes = list(_each_with_its_tools(requests, nodes))
+        ordered += nodes
+    return ordered
+
+
+def _told(request: Node) -> tuple[int, bool]:
+    says = request.says
+    if type(says) is not ModelSpan:
+        return 0, False
+    return len(says.heard_messages()), not any(message.calls for message in says.spoken_messages())
+
+
+def _each_with_its_tools(requests: list[Node], nodes: list[Node]) -> Iterator[Node]:
+    rest = [node for node in nodes if type(node.says) is not ModelSpan]
+    for request in requests:
+        yield request
+        said = request.says.spoken_messages() if type(request.says) is ModelSpan else []
+        written = {call.id for message in said for call in message.calls} - {None}
+        own = [n for n in rest if type(n.says) is ToolSpan and n.says.call in written]
+        rest = [node for node in rest if node not in own]
+        yield from own
+    yield from rest
 
 
 def _spoke_last(ordered: list[Node]) -> set[int]:

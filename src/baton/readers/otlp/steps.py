@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from itertools import islice, pairwise, takewhile
+from math import inf, nextafter
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from .handover_calls import by_name
 from .messages import Answer, Call, Message
 from .runs import RunSpans
 from .span_content import AgentSpan, HandoffSpan, MessageSpan, Mode, ModelSpan, Node, ToolSpan
+from .tree import MILLISECOND, in_milliseconds
 
 _REFUSED = tuple(text for dialect in DIALECTS for text in dialect.refusals)
 _FAILED = tuple(text for dialect in DIALECTS for text in dialect.failures)
@@ -385,12 +387,13 @@ class _Writer:
         self._run = run
         self._new_id = new_id
         self._batch = 0
+        self._ran = -inf
 
     def speaks(self, node: Node, says: AgentSpan | ModelSpan | MessageSpan) -> None:
         """Process the answer of a model, or of an agent as a whole."""
         self._batch += 1
         is_account = type(says) is AgentSpan
-        at = node.span.ended
+        at = self._answered_at(node)
         for message in says.spoken_messages():
             self._batch += is_account
             if message.role == "assistant":
@@ -408,6 +411,17 @@ class _Writer:
                     batch = None if message.mixed else self._batch
                     self.actions.add(Action(step=step, call=call, batch=batch))
             self.answered(message.answers)
+
+    def _answered_at(self, node: Node) -> float | None:
+        """Return when a request or agent answered: after the tools that ran before it.
+
+        JavaScript counts starts in whole milliseconds and ends in fractions of them: a request of
+        .002 to .002083 can follow a tool that ended at .002184.
+        """
+        began, at = node.span.started, node.span.ended
+        if at is None or began is None or at > self._ran or self._ran - began >= MILLISECOND:
+            return at
+        return nextafter(self._ran, inf) if in_milliseconds(began) else at
 
     def is_told(self, messages: list[Message]) -> None:
         """Process the answers to calls in a model's input."""
@@ -429,6 +443,7 @@ class _Writer:
             self.steps.append(action.step)  # type: ignore[arg-type]
             self.actions.add(action)
         self.actions.run(action, node, tool)
+        self._ran = max(self._ran, node.span.ended or -inf)
 
     def hands_off(self, node: Node, handoff: HandoffSpan) -> None:
         """Process the span of a hand-off, for the call that made it or on its own."""
@@ -583,8 +598,10 @@ def _settle(action: Action) -> None:
         step.status, step.refused_by = "refused", tool.refused_by
     failed, result = action.failed, action.result
     step.arguments = action.arguments
-    step.at = action.started
-    ended = action.ended
+    written, step.at, ended = step.at, action.started, action.ended
+    if written is not None and step.at is not None and 0 < written - step.at < MILLISECOND:
+        if in_milliseconds(step.at):  # the clock of JavaScript: see `_answered_at`
+            step.at, ended = written, ended if ended is None else max(written, ended)
     step.ended = ended if step.at is None or ended is None or ended >= step.at else None
     step.error = action.error if failed else None
     step.result = None if failed or step.refused_by is not None else result

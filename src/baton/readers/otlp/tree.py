@@ -21,8 +21,8 @@ from .span_content import (
     node_of,
 )
 
-_MILLISECOND = 0.001
-"""See `_had_ended`."""
+MILLISECOND = 0.001
+"""In seconds; see `_had_ended`."""
 _FLOAT_ERROR = 0.0005
 """The rounding error of a present-day time in whole milliseconds, as a float of seconds."""
 
@@ -215,7 +215,7 @@ def _had_ended(agent: Node, node: Node) -> bool:
     if agent.ended >= node.started:
         return False
     by_javascript = in_milliseconds(node.started) and not in_milliseconds(agent.ended)
-    return not by_javascript or node.started - agent.ended >= _MILLISECOND
+    return not by_javascript or node.started - agent.ended >= MILLISECOND
 
 
 def in_milliseconds(at: float) -> bool:

@@ -301,6 +301,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         if node.says.framework == _FRAMEWORK and type(node.says) is AgentSpan:
             node.says.waits = _waits(node)
+            _end(node, node.says)
     for node in nodes:
         says = node.says
         if says.framework != _FRAMEWORK or type(says) is not AgentSpan or says.name:
@@ -332,6 +333,26 @@ def _waits(agent: Node) -> bool:
     calls = [call for said in last.says.spoken_messages() for call in said.calls]
     ran = {node.says.call for node in own if type(node.says) is ToolSpan}
     return any(call.id and call.id not in ran and call.name in offered for call in calls)
+
+
+def _end(agent: Node, says: AgentSpan) -> None:
+    """Make the last text the answer: ``streamText`` of version 4 joins those of all its steps."""
+    whole = says.output.text if says.output is not None else None
+    if not whole:
+        return
+    own = sorted(
+        (node for node in _own(agent) if type(node.says) is ModelSpan),
+        key=lambda node: node.started,
+    )
+    said = [
+        message.content.text or ""
+        for node in own
+        if type(node.says) is ModelSpan
+        for message in node.says.spoken_messages()
+        if message.content is not None
+    ]
+    if len(said) > 1 and said[-1] and whole == "".join(said):
+        says.output, says.spoken, says._spoken = Content(text=said[-1]), None, None
 
 
 def _own(agent: Node) -> Iterator[Node]:
