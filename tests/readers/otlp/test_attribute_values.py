@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from baton.model import Content
-from baton.readers.otlp.attribute_values import amount, content, parsed, same_name, shown, whole
+from baton.readers.otlp.attribute_values import (
+    amount,
+    content,
+    parsed,
+    printed_objects,
+    same_name,
+    shown,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +88,20 @@ def test_names_are_the_same_but_for_case_and_separators(
     one: str | None, other: str | None, same: bool
 ) -> None:
     assert same_name(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [
+        ("{'a': <Role.USER: 'user'>, 'n': -1.5}", {"a": "user", "n": -1.5}),
+        ("{'f': <function Tool.__init__.<locals>.run at 0x7f2>}", {"f": None}),
+        ("{'f': <Agent name='a > b' at 0x7f2>}", {"f": None}),
+        ("[Text(text='it\\'s <b>'), (1, True)]", [("Text", {"text": "it's <b>"}), [1, True]]),
+        ("{'text': '\\ud800'}", {"text": "?"}),
+        ("{'a': 1 if b else 2}", {"a": None}),
+        ("{'a': 'torn of", None),
+        ("[" * 500, None),
+    ],
+)
+def test_what_python_prints_is_read_with_the_objects_in_it(printed: str, value: object) -> None:
+    assert printed_objects(printed, lambda name, fields: (name, fields)) == value

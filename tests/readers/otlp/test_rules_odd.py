@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.readers.otlp.spans import Span
 
-from baton.model import Trace
+from baton.model import Content, Trace
 from baton.readers.otlp.span_content import Node, Overlaps, PlainSpan, node_of
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
@@ -121,6 +121,28 @@ def test_messages_of_haystack_that_are_none_are_left_out(made: str) -> None:
     invoker = using(piece("haystack.component.run", inner), **told)
     turn = read(piece("haystack.agent.run", invoker, piece("haystack.agent.step.llm")))
     assert all(run.agent == "main" for run in turn.runs)
+
+
+_ASKED = "[ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Hi <b>')])]"
+
+
+@pytest.mark.parametrize(
+    ("tools", "offered"),
+    [
+        ("[Tool(name='add', function=<function <lambda> at 0x7f21>)]", ["add"]),
+        ("[Tool(name='add'), <desk.Search object at 0x7f21>]", None),
+        ("[Tool(name='add'), Tool(na", None),
+    ],
+)
+def test_haystack_prints_what_is_no_json(tools: str, offered: list[str] | None) -> None:
+    callback = "'streaming_callback': <function <lambda> at 0x7f21>"
+    said = json.dumps({"replies": [{"role": "assistant", "content": [{"text": "Ho"}]}]})
+    told = {"haystack.agent.input": f"{{'messages': {_ASKED}, {callback}}}"}
+    told["haystack.agent.tools"] = tools
+    asked = using(piece("haystack.agent.step.llm"), **{"haystack.agent.step.llm.output": said})
+    (run,) = read(using(piece("haystack.agent.run", asked), **told)).runs
+    assert (run.input, run.tools_offered) == (Content(text="Hi <b>"), offered)
+    assert ("tools_offered" in run.unknown) is (offered is None)
 
 
 @pytest.mark.parametrize(

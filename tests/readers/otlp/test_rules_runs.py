@@ -483,6 +483,31 @@ def test_an_agent_that_was_offered_no_tool_is_not_one_whose_tools_are_unknown() 
     assert [run.tools_offered for run in trace.turns[0].runs] == [[], [], []]
 
 
+def test_agents_of_semantic_kernel_that_end_side_by_side_give_the_answer_together() -> None:
+    (trace,) = load_traces(CAPTURES / "semantic-kernel" / "concurrent_logs.json")
+    (turn,) = trace.turns
+    assert (turn.output, "output" in turn.unknown) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "agents"),
+    [("Rail: ICE 571", ["desk", "rail"]), ("ICE 571", ["rail"]), (None, ["rail"])],
+)
+def test_a_function_is_an_agent_if_it_answers_in_its_own_words(
+    answer: str | None, agents: list[str]
+) -> None:
+    def observed(name: str, kind: str, output: str | None, *inner: Piece) -> Piece:
+        told = {"langfuse.observation.type": kind}
+        told |= {"langfuse.observation.output": output} if output is not None else {}
+        return using(piece(name, *inner), **told)
+
+    rail = observed("rail", "agent", "ICE 571", observed("ask", "generation", "ICE 571"))
+    turn = read(observed("desk", "agent", answer, rail))
+    assert [run.agent for run in turn.runs] == agents
+    assert turn.output == Content(text=answer or "ICE 571")
+    assert len(turn.dispatches) == len(agents) - 1
+
+
 def test_the_client_of_a_model_is_not_the_framework() -> None:
     (trace,) = load_traces(CAPTURES / "crewai" / "coworker_raises.json")
     assert trace.source.framework == "crewai"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from ast import literal_eval
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
 from math import isfinite
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from baton.formats.nesting import decode_json
+from baton.formats.otlp_json import utf8
 from baton.model import Content, Part, Usage
 
 # Levels of a value in which NaN is replaced. Deeper ones are kept as they are: prompts and
@@ -50,6 +52,49 @@ def printed_value(printed: Any, *, otherwise: Any) -> Any:
         return literal_eval(printed)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return otherwise
+
+
+# A text; what Python prints for an enum, `<ChatRole.USER: 'user'>`; and for any other object,
+# `<function Tool.__init__.<locals>.invoke at 0x7f21>`.
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_PRINTED = re.compile(
+    rf"(?P<text>{_STRING})|<[A-Za-z_][\w.]*: (?P<value>{_STRING}|-?\d+)>"
+    rf"|(?P<object><[A-Za-z_](?:[^<>'\"]|{_STRING}|<[^<>]*>)*>)",
+    re.DOTALL,
+)
+
+
+def printed_objects(printed: str, build: Callable[[str, dict[str, Any]], Any]) -> Any:
+    """Return the value that Python printed, with objects in it; ``None`` if it is none.
+
+    ``build`` gets the class and the fields of each object: ``TextContent(text='hi')``. An object
+    that is printed without its fields is ``None``.
+    """
+
+    def plain(token: re.Match[str]) -> str:
+        return "None" if token["object"] else token["text"] or token["value"]
+
+    def value(node: ast.AST | None) -> Any:
+        match node:
+            case ast.Constant(value=str() as found):
+                return utf8(found)
+            case ast.Constant(value=bool() | int() | float()):
+                return node.value
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                return -number
+            case ast.List() | ast.Tuple() | ast.Set():
+                return [value(each) for each in node.elts]
+            case ast.Dict():
+                pairs = zip(node.keys, node.values, strict=True)
+                return {str(value(key)): value(each) for key, each in pairs}
+            case ast.Call(func=ast.Name(id=name)):
+                return build(name, {str(each.arg): value(each.value) for each in node.keywords})
+        return None
+
+    try:
+        return value(ast.parse(_PRINTED.sub(plain, printed), mode="eval").body)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
 
 
 def text(value: Any) -> str | None:

@@ -110,6 +110,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     - ``to_approve``: ids of calls that a person has to approve, and that run only after that.
     - ``late``: answers that reach the agent with this span, to calls that were answered before.
     - ``tells_tools``: the instrumentation records the tools that the agent calls.
+    - ``is_function``: a function of the program, which the program marks as an agent.
     """
 
     run: str | None = None
@@ -131,6 +132,7 @@ class AgentSpan(_Conversing, kw_only=True, eq=False):
     late: list[Answer] = msgspec.field(default_factory=list)
     to_approve: frozenset[str] = frozenset()
     tells_tools: bool = True
+    is_function: bool = False
 
 
 class ModelSpan(_Conversing, kw_only=True, eq=False):

@@ -9,6 +9,7 @@ import msgspec
 
 from .dialects import read_span, resolve
 from .handover_calls import prompt_of
+from .messages import last_of
 from .span import Event, Span
 from .span_content import (
     OWNED,
@@ -269,7 +270,8 @@ def _demote(ordered: list[Node]) -> bool:
     """Turn each agent span that does nothing itself and contains agents into a workflow.
 
     For example, Google ADK writes such a span for a SequentialAgent. If no model request and no
-    tool call is recorded at all, an agent with a name stays an agent.
+    tool call is recorded at all, an agent with a name stays an agent. So does a function that is
+    marked as an agent and answers in its own words: ``return f"{rail(day)}, {hotel(city)}"``.
     """
     nested = [
         node.in_agent
@@ -284,6 +286,25 @@ def _demote(ordered: list[Node]) -> bool:
         if type(outer.says) is AgentSpan and id(outer) not in busy:
             if outer.says.totals is None and (busy or not outer.says.name):
                 idle[id(outer)] = outer, outer.says.name
+    said: dict[int, set[str]] = {}
+    for node in ordered if any(_is_function(node) for node, _ in idle.values()) else ():
+        if type(node.says) is AgentSpan and (answer := _answer(node.says)) is not None:
+            outer = node.in_agent
+            while outer is not None:
+                said.setdefault(id(outer), set()).add(answer)
+                outer = outer.in_agent
     for node, name in idle.values():
-        node.says = as_workflow(node.says, name)
+        own = _answer(node.says) if _is_function(node) else None
+        if own is None or own in said.get(id(node), ()):
+            node.says = as_workflow(node.says, name)
     return bool(idle)
+
+
+def _is_function(node: Node) -> bool:
+    return type(node.says) is AgentSpan and node.says.is_function
+
+
+def _answer(says: AgentSpan) -> str | None:
+    """Return what an agent answered, as a text."""
+    answer = says.output or last_of(says.spoken_messages(), "assistant")
+    return answer.plain().strip() if answer is not None else None

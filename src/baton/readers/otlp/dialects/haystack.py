@@ -11,9 +11,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from baton.model import Content
-from baton.readers.otlp.attribute_values import content, parsed, shown, text, usage_of
+from baton.readers.otlp.attribute_values import (
+    content,
+    parsed,
+    printed_objects,
+    shown,
+    text,
+    usage_of,
+)
 from baton.readers.otlp.handover_calls import hand_over, prompt_of
-from baton.readers.otlp.messages import Message, read_messages
+from baton.readers.otlp.messages import Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
     AgentSpan,
@@ -36,7 +43,15 @@ _STEP = "haystack.agent.step."
 _FRAMEWORK = "haystack"
 # Version 2 runs a model and tools as components of an agent, version 3 as its steps.
 _INVOKER = "ToolInvoker"
-_AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {")
+_AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {", "{'messages': [{")
+# Contents of messages, by their classes.
+_BLOCKS = {
+    "ToolCall": "tool_call",
+    "ToolCallResult": "tool_call_result",
+    "ReasoningContent": "reasoning",
+    "ImageContent": "image",
+    "FileContent": "file",
+}
 
 
 def claims(span: Span) -> bool:
@@ -59,7 +74,7 @@ def read(span: Span) -> Reading:
         says = _tool(attributes)
     elif span.name == "haystack.pipeline.run":
         says = WorkflowSpan(name="pipeline")
-        says.heard = _first_messages(parsed(attributes.get("haystack.pipeline.input_data")))
+        says.heard = _first_messages(_value(attributes, "haystack.pipeline.input_data"))
     elif span.name == "haystack.component.run" or _COMPONENT + "name" in attributes:
         says = _component(attributes)
     else:
@@ -70,12 +85,12 @@ def read(span: Span) -> Reading:
 
 
 def _agent(attributes: Mapping[str, Any]) -> AgentSpan:
-    tools = _definitions(attributes.get("haystack.agent.tools"))
+    tools = _definitions(_value(attributes, "haystack.agent.tools"))
     says = AgentSpan(offered=tool_names(tools), reaches=targets_of(tools))
-    given = parsed(attributes.get("haystack.agent.input"))
+    given = _value(attributes, "haystack.agent.input")
     if isinstance(given, Mapping):
         says.heard = given.get("messages")
-    made = parsed(attributes.get("haystack.agent.output"))
+    made = _value(attributes, "haystack.agent.output")
     if isinstance(made, Mapping):
         said = [m for m in read_messages(made.get("messages"), "user") if m.role == "assistant"]
         last = said[-1] if said else None
@@ -84,10 +99,7 @@ def _agent(attributes: Mapping[str, Any]) -> AgentSpan:
 
 
 def _model(attributes: Mapping[str, Any], prefix: str) -> ModelSpan:
-    given, made = (
-        parsed(attributes.get(prefix + "input")),
-        parsed(attributes.get(prefix + "output")),
-    )
+    given, made = _value(attributes, prefix + "input"), _value(attributes, prefix + "output")
     says = ModelSpan()
     if isinstance(given, Mapping):
         messages = given.get("messages")
@@ -116,12 +128,33 @@ def _with_plain_answers(messages: list[Message]) -> list[Message]:
     for message in messages:
         for answer in message.answers:
             told = _printed(answer.result.plain()) if answer.result is not None else None
-            if isinstance(told, Mapping) and set(told) == {"last_message"}:
-                told = told["last_message"]  # of an agent in a pipeline
+            if isinstance(told, Mapping) and "last_message" in told:
+                told = told["last_message"]  # of an agent in a pipeline, or of its whole state
             if isinstance(told, Mapping) and told.get("role") == "assistant" and "content" in told:
                 said = read_messages([told], "assistant")
                 answer.result = said[-1].content if said else answer.result
     return messages
+
+
+def _value(attributes: Mapping[str, Any], key: str) -> Any:
+    """Return a value that is written as JSON, or as Python prints it if a part is no JSON.
+
+    A part that is no JSON is a function, for example: ``streaming_callback=print_streaming_chunk``.
+    """
+    value = parsed(attributes.get(key))
+    if not isinstance(value, str) or value[:1] not in ("{", "["):
+        return value
+    found = printed_objects(value, _object)
+    return value if found is None else found
+
+
+def _object(kind: str, fields: dict[str, Any]) -> Any:
+    """Return an object as its class serialises it: ``ChatMessage(_role='user', ...)``."""
+    if kind == "ChatMessage":
+        return {name.removeprefix("_"): value for name, value in fields.items()}
+    if kind == "ToolCallResult" and isinstance(origin := fields.get("origin"), Mapping):
+        fields["origin"] = origin.get("tool_call")
+    return {_BLOCKS[kind]: fields} if kind in _BLOCKS else fields
 
 
 def _printed(value: str) -> Any:
@@ -138,10 +171,10 @@ def _definitions(tools: Any) -> Any:
     """Return tools as definitions: each is serialised as a class and its data.
 
     If one cannot be serialised, such as a function without a name, all of them are printed as
-    Python prints objects. Then they are unknown.
+    Python prints objects. One that Python prints without its fields is ``None``: then they are
+    unknown.
     """
-    tools = parsed(tools)
-    if not isinstance(tools, list):
+    if not isinstance(tools, list) or None in tools:
         return None
     return [
         tool.get("data") if isinstance(tool, Mapping) and "data" in tool else tool for tool in tools
@@ -149,7 +182,7 @@ def _definitions(tools: Any) -> Any:
 
 
 def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
-    made = parsed(attributes.get(_STEP + "tool.output"))
+    made = _value(attributes, _STEP + "tool.output")
     says = ToolSpan(
         name=text(attributes.get("haystack.tool.name")),
         arguments=shown(attributes.get(_STEP + "tool.input")),
@@ -168,20 +201,23 @@ def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
 
 def _component(attributes: Mapping[str, Any]) -> Reading:
     name, kind = text(attributes.get(_COMPONENT + "name")), attributes.get(_COMPONENT + "type")
-    made = parsed(attributes.get(_COMPONENT + "output"))
+    made = _value(attributes, _COMPONENT + "output")
     if kind == _INVOKER:
-        return _invoked(made)
+        return _invoked(made, attributes)
     # Recognised by its output, because classes of generators can have any name.
     if "Generator" in str(kind) or (isinstance(made, Mapping) and "replies" in made):
         return _model(attributes, _COMPONENT)
     return PlainSpan(name=name)
 
 
-def _invoked(made: Any) -> Reading:
+def _invoked(made: Any, attributes: Mapping[str, Any]) -> Reading:
     """Read the calls of one answer, which version 2 executes in one component.
 
-    One call is a tool that ran; for several, it is unknown when each of them ran.
+    One call is a tool that ran; for several, it is unknown when each of them ran. If a tool raised
+    and the invoker too, there are no answers, only the calls.
     """
+    if made is None:
+        return _tried(attributes)
     tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
     messages = read_messages(tool_messages, "tool") if isinstance(tool_messages, list) else []
     answers = [answer for message in _with_plain_answers(messages) for answer in message.answers]
@@ -198,6 +234,24 @@ def _invoked(made: Any) -> Reading:
         says.result = answer.result
     hand_over(says, None, {})
     return says
+
+
+def _tried(attributes: Mapping[str, Any]) -> Reading:
+    calls = _calls(attributes)
+    if len(calls) != 1:
+        return MessageSpan() if calls else PlainSpan()
+    (call,) = calls
+    says = ToolSpan(name=call.name, call=call.id, arguments=call.arguments)
+    hand_over(says, None, {})
+    return says
+
+
+def _calls(attributes: Mapping[str, Any]) -> list[Call]:
+    """Return what an invoker was told to call."""
+    given = _value(attributes, _COMPONENT + "input")
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    asked = read_messages(messages, "assistant") if isinstance(messages, list) else []
+    return [call for message in asked[-1:] for call in message.calls]
 
 
 def _origin(tool_messages: list[Any]) -> Mapping[str, Any]:
@@ -243,16 +297,11 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 def _called(invoker: Span, asked: Content | None) -> str | None:
     """Return the tool that passed on an agent's question, as a text or as a list of messages."""
-    made = parsed(invoker.attributes.get(_COMPONENT + "output"))
-    tool_messages = made.get("tool_messages") if isinstance(made, Mapping) else None
-    if asked is None or not isinstance(tool_messages, list):
-        return None
-    for message in tool_messages:
-        origin = _origin([message])
-        arguments = origin.get("arguments")
+    for call in _calls(invoker.attributes) if asked is not None else ():
+        arguments = call.arguments
         prompt = prompt_of(arguments)[0] if isinstance(arguments, Mapping) else None
         if prompt is not None and prompt.plain() == asked.plain():
-            return text(origin.get("tool_name"))
+            return call.name
     return None
 
 

@@ -50,7 +50,13 @@ def read(span: Span) -> Reading:
     says: Reading
     if kind == "agent":
         heard = _arguments(given, only=True)
-        says = AgentSpan(name=span.name, heard=heard, spoken=made, output=content(made))
+        says = AgentSpan(
+            name=span.name,
+            heard=heard,
+            spoken=made,
+            output=content(made),
+            is_function=_OF_LANGCHAIN.isdisjoint(attributes),
+        )
     elif kind == "generation":
         model = text(first(attributes, _PREFIX + "model.name", "gen_ai.request.model"))
         heard, tools = _without_tools(given)

@@ -70,6 +70,8 @@ _GRAPH = frozenset({"langgraph_node", "lc_agent_name"})
 # Of spans that a library wrote by OpenTelemetry's convention, such as Semantic Kernel. MLflow adds
 # its own attributes, and the name of such a span is `execute_tool find_trains`.
 _AGENT, _TOOL = "gen_ai.agent.name", "gen_ai.tool.name"
+# Of functions that the decorator traces.
+_FUNCTION = "mlflow.spanFunctionName"
 _CALL_IDS = ("tool_call_id", semantic_kernel.CALL_ID)
 # CrewAI: a crew, and what only its agents have.
 _CREWS = frozenset({"Crew.kickoff", "Crew.kickoff_async", "Crew.akickoff"})
@@ -221,6 +223,7 @@ def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
         totals=_usage(span),
         offered=tool_names(_value(span, "tools")),
         reaches=targets_of(_value(span, "tools")),
+        is_function=_FUNCTION in span.attributes,
     )
     # OpenAI Agents: the span of an agent has no answer, only the type that it should have.
     if isinstance(made, Mapping) and set(made) == {"output_type"}:

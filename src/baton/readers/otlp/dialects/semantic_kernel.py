@@ -119,5 +119,5 @@ DIALECT = Dialect(
     resolve=resolve,
     tokens=genai.TOKENS,
     costs=genai.COSTS,
-    framework=Framework(retold=retold),
+    framework=Framework(retold=retold, answers_together=True),
 )
