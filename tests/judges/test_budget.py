@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from baton.judges.retries import Budget
+from baton.judges.budget import Budget
 from baton.model import JudgeError
 
 

@@ -14,11 +14,12 @@ import msgspec
 from baton.model import InputError, JudgeError, Problem, Usage
 from baton.model.prices import ModelPrice
 
+from .budget import Budget, Costs
 from .cache import Verdict, VerdictCache
 from .judge_settings import JudgeSettings, check_ready
 from .llm_client import Embedded, EmbeddingClient
 from .parse_answer import CallError
-from .retries import Budget, Costs, Pace
+from .retries import Pace
 
 _AT_ONCE = 100
 """Texts per request: APIs accept up to 2,048, and a failed request is repeated as a whole."""

@@ -13,12 +13,13 @@ import msgspec
 from baton.model import JudgeError, JudgeRequest, JudgeResponse, Usage
 from baton.model.prices import ModelPrice
 
+from .budget import Bill, Budget, Costs
 from .cache import Verdict, VerdictCache, cache_key
 from .fenced_prompts import USUAL_OUTPUT, prompt_for
 from .judge_settings import Endpoint, JudgeSettings, check_ready, replaced
 from .llm_client import LlmClient
 from .parse_answer import AnswerError, CallError, check_schema, read_verdict
-from .retries import Bill, Budget, Connect, Costs, Network
+from .retries import Connect, Network
 
 T = TypeVar("T")
 
