@@ -11,6 +11,7 @@ from tests.readers.otlp.spans import Span, read_spans
 from baton.model import Content, Said, Trace
 
 from .spans import (
+    ERROR,
     Piece,
     agent,
     chain,
@@ -315,3 +316,70 @@ def test_what_starts_in_one_millisecond_has_the_order_of_the_work() -> None:
     kinds = [type(step).__name__ for step in steps_of]
     assert kinds == ["ToolCall", "HandedOff", "GotBack", "ToolCall", "Said"]
     assert [call.id for call in tools(turn.runs[0])] == ["c1", "c2"]
+
+
+def _by_openinference(made: Piece, kind: str | None = "LLM") -> Piece:
+    told: dict[str, Any] = {"openinference.span.kind": kind}
+    return using(made, **told)
+
+
+def _version_7(operation: str, name: str, *inside: Piece, **told: Any) -> Piece:
+    attributes = {"gen_ai.operation.name": operation, "gen_ai.request.model": "m"}
+    return using(piece(name, *inside), "gen_ai", **attributes, **told)
+
+
+def test_with_openinference_an_agent_of_version_7_without_a_name_has_none() -> None:
+    offers_nothing = _by_openinference(_version_7("chat", "chat m", **_HEARD))
+    made = _version_7("invoke_agent", "invoke_agent m", offers_nothing, **_HEARD)
+    [run] = read(_by_openinference(made, "AGENT")).runs
+    assert run.agent == "main"
+    assert (run.tools_offered, "tools_offered" in run.unknown) == ([], False)
+
+
+_HEARD = {"gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"Go."}]}]'}
+
+
+def test_with_openinference_only_what_did_not_finish_has_failed() -> None:
+    def failing(made: Piece) -> Piece:
+        made.status, made.message = ERROR, "overloaded"
+        return _by_openinference(made)
+
+    calls = json.dumps([{"toolCallId": "c1", "toolName": "ask", "input": {}}])
+    scout = failing(_generate(failing(_request()), name="scout"))
+    steps = [
+        _by_openinference(_request(response_toolCalls=calls, response_finishReason="tool-calls")),
+        failing(_tool("ask", scout, toolCall_id="c1")),
+        failing(_request(response_text="No answer.", response_finishReason="stop")),
+    ]
+    told = {"response_text": "No answer.", "response_finishReason": "stop"}
+    turn = read(failing(_generate(*steps, name="guide", **told)))
+    assert [(run.agent, run.status) for run in turn.runs] == [
+        ("guide", "completed"), ("scout", "failed")
+    ]  # fmt: skip
+    assert (turn.status, only(turn).status) == ("completed", "failed")
+
+
+def test_a_span_of_the_program_without_a_kind_of_openinference_holds_nothing() -> None:
+    around = _by_openinference(piece("message", _generate(name="clerk", response_text="Hi.")), None)
+    assert read_trace(spans(around)).dropped == []
+
+
+def test_a_tool_below_the_request_that_wrote_its_call_has_run() -> None:
+    calls = json.dumps([{"toolCallId": "c1", "toolName": "add", "input": {"a": 1}}])
+    ran = _tool("add", toolCall_id="c1", toolCall_args='{"a": 1}', toolCall_result="3")
+    told: dict[str, Any] = {"response_toolCalls": calls, "prompt_tools": ['{"name": "add"}']}
+    told["response_finishReason"] = "tool-calls"
+    request = _call("generateText.doGenerate", ran, **told)
+    turn = read(_generate(request, name="clerk"))
+    assert (turn.status, [call.status for call in tools(turn.runs[0])]) == ("completed", ["ok"])
+
+
+def test_a_tool_below_a_request_whose_answer_is_hidden_is_one_call() -> None:
+    ran = _tool("add", toolCall_id="c1", toolCall_args='{"a": 1}')
+    asked = [{"role": "user", "content": "Go."}]
+    call = {"type": "tool-call", "toolCallId": "c1", "toolName": "add", "input": {"a": 1}}
+    later = [*asked, {"role": "assistant", "content": [call]}]
+    first = _call("generateText.doGenerate", ran, prompt_messages=json.dumps(asked))
+    second = _request(prompt_messages=json.dumps(later))
+    [run] = read(_generate(first, second, name="clerk")).runs
+    assert [call.name for call in tools(run)] == ["add"]

@@ -297,6 +297,7 @@ def _spoke_last(ordered: list[Node]) -> set[int]:
         if node is not None
         and id(node) not in with_requests
         and type(node.says) is ModelSpan
+        and node.says.spoken is not None
         and not any(message.calls for message in node.says.spoken_messages())
     }
 

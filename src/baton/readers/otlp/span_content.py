@@ -246,8 +246,9 @@ def complete(says: Reading, other: Reading) -> None:
     if type(says) is not type(other):
         return
     for name in _SHARED.get(type(says), ()):
-        if not getattr(says, name):
-            setattr(says, name, getattr(other, name))
+        told = getattr(other, name)
+        if told is not None and not getattr(says, name):  # no tools offered is known, too: []
+            setattr(says, name, told)
     if type(says) is AgentSpan and type(other) is AgentSpan and other.card is not None:
         says.card = says.card or AgentCard()
         says.card.description = says.card.description or other.card.description

@@ -86,7 +86,8 @@ def _translated(span: Span) -> bool:
 def read(span: Span) -> Reading:
     """Read one span."""
     attributes = span.attributes
-    kind = str(attributes[KIND]).upper()
+    # The processor for the Vercel AI SDK leaves the kind of other spans empty.
+    kind = str(first(attributes, KIND) or "CHAIN").upper()
     says: Reading
     if kind == "LLM":
         tools = _definitions(attributes)

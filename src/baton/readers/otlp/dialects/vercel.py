@@ -55,6 +55,7 @@ _REQUESTS = frozenset(
     {f"{agent}.{do}" for agent in _AGENTS for do in ("doGenerate", "doStream")}
 )  # fmt: skip
 _TOOL = "ai.toolCall"
+_OPENINFERENCE = "openinference.span.kind"
 # Traceloop's SDK changes spans of the Vercel AI SDK: it renames attributes, so the remaining `ai.*`
 # names are not complete.
 _TRACELOOP = "traceloop.span.kind"
@@ -109,11 +110,6 @@ def _of_version_7(span: Span) -> Reading:
     says = genai.read(span)
     if type(says) is ToolSpan and "gen_ai.tool.call.result" in span.attributes:
         says.result = _result(span.attributes["gen_ai.tool.call.result"])
-    elif type(says) is AgentSpan and "gen_ai.agent.name" not in span.attributes:
-        # Without a `functionId`, the span has the name of the model: `invoke_agent gpt-5`. Any
-        # other name is the program's own, by the option `agentSpanName`.
-        model = text(span.attributes.get("gen_ai.request.model"))
-        says.name = None if says.name == model else says.name
     elif type(says) is ModelSpan:
         reasons = span.attributes.get("gen_ai.response.finish_reasons")
         says.calls = says.calls or (isinstance(reasons, list) and not _CALLING.isdisjoint(reasons))
@@ -122,6 +118,19 @@ def _of_version_7(span: Span) -> Reading:
         says.heard = lambda: _judged(read_messages(heard))
         if says.offered is None:
             says.offered = []  # the request is recorded, and it offers no tool
+    return says
+
+
+def refine(says: Reading, span: Span) -> Reading:
+    """Leave an agent without a name if its span of version 7 has only the name of the model.
+
+    Any other name is the program's own, by ``functionId`` or by the option ``agentSpanName``. It is
+    here and not in ``read``, because processors add attributes by which it may get that name again.
+    """
+    attributes = span.attributes
+    if type(says) is AgentSpan and span.scope == _SCOPE_7 and "gen_ai.agent.name" not in attributes:
+        model = text(attributes.get("gen_ai.request.model"))
+        says.name = None if says.name == model else says.name
     return says
 
 
@@ -299,6 +308,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     person has to allow the call, or the client of the program carries it out.
     """
     for node in nodes:
+        if node.says.framework == _FRAMEWORK and type(node.says) in (AgentSpan, ModelSpan):
+            _recover(node)
+    for node in nodes:
         if node.says.framework == _FRAMEWORK and type(node.says) is AgentSpan:
             node.says.waits = _waits(node)
             _end(node, node.says)
@@ -335,6 +347,18 @@ def _waits(agent: Node) -> bool:
     return any(call.id and call.id not in ran and call.name in offered for call in calls)
 
 
+def _recover(node: Node) -> None:
+    """Undo the failure of a request or agent that ended in the usual way.
+
+    Since version 3, OpenInference's processor marks spans around and after a failed one as failed,
+    too. Those that really failed have no reason why they finished.
+    """
+    says, attributes = node.says, node.span.attributes
+    reason = first(attributes, "ai.response.finishReason", "gen_ai.response.finish_reasons")
+    if _OPENINFERENCE in attributes and reason not in (None, "error", ["error"]):
+        says.failed, says.error = False, None
+
+
 def _end(agent: Node, says: AgentSpan) -> None:
     """Make the last text the answer: ``streamText`` of version 4 joins those of all its steps."""
     whole = says.output.text if says.output is not None else None
@@ -362,7 +386,8 @@ def _own(agent: Node) -> Iterator[Node]:
         node = inside.pop()
         if type(node.says) in (ModelSpan, ToolSpan):
             yield node
-        elif type(node.says) is not AgentSpan:
+        # `LegacyOpenTelemetry` of version 7 puts tools below the request that wrote their calls.
+        if type(node.says) not in (AgentSpan, ToolSpan):
             inside += node.children
 
 
@@ -392,6 +417,7 @@ DIALECT = Dialect(
     rank=30,
     claims=claims,
     read=read,
+    refine=refine,
     resolve=resolve,
     tokens=genai.TOKENS,
     costs=genai.COSTS,
