@@ -62,7 +62,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "llama-index": ("LlamaIndex", "OpenInference"),
     "llama-index-traceloop": ("LlamaIndex", "Traceloop"),
     "semantic-kernel": ("Semantic Kernel", "its own spans"),
-    "mastra": ("Mastra", "`@mastra/otel-exporter`, `@mastra/otel-bridge`"),
+    "mastra": ("Mastra", "`@mastra/otel-exporter`, `@mastra/otel-bridge`, `@mastra/arize`"),
     "haystack": ("Haystack", "`opentelemetry-haystack`"),
     "openinference-added": (
         "pydantic-ai, Strands, Google ADK",

@@ -206,3 +206,12 @@ def test_version_0_3_names_agents_and_threads_by_attributes_of_their_own() -> No
         ("botanist", Content(text="Yes.")),
         ("botanist", Content(text="Yes.")),
     ]
+
+
+def test_by_openinference_a_call_that_did_not_run_failed() -> None:
+    result = {"error": True, "message": "bed: Required", "validationErrors": {}}
+    told = {"openinference.span.kind": "TOOL", "tool.name": "soil", "tool_call.id": "c1"}
+    called = using(piece("execute_tool soil"), "@mastra/otel-exporter", **told)
+    called = using(called, **{"mastra.span.type": "tool_call", "output.value": json.dumps(result)})
+    [call] = tools(_read(_agent("gardener", _loop(_step(_calls("soil"), called)))).runs[0])
+    assert (call.id, call.status, call.error) == ("c1", "failed", "bed: Required")

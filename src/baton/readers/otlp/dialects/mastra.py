@@ -1,4 +1,4 @@
-"""Mastra's spans: of ``@mastra/otel-exporter`` and ``@mastra/otel-bridge``.
+"""Mastra's spans: of ``@mastra/otel-exporter``, ``@mastra/otel-bridge`` and ``@mastra/arize``.
 
 The loop of an agent is one ``model_generation`` with a ``model_step`` for each request. The step
 has the answer and the tool calls, its ``model_inference`` the tokens. A sub-agent is a tool
@@ -177,7 +177,8 @@ def _tool(span: Span) -> Reading:
     says = genai.read_tool(span)
     if not isinstance(says, ToolSpan):
         return says
-    result = parsed(first(span.attributes, "gen_ai.tool.call.result", "output"))
+    result = parsed(first(span.attributes, "gen_ai.tool.call.result", "output", "output.value"))
+    says.call = says.call or text(span.attributes.get("tool_call.id"))
     refusal = _refusal(result)
     if isinstance(result, Mapping) and _ANSWER_OF_AGENT in result:
         says.result = _said(result)
@@ -289,8 +290,8 @@ def _total(loop: Node, whole: ModelSpan) -> Usage | None:
 
 def _is_internal(loop: Node) -> bool:
     """Return whether a loop has not the run of its agent: the agent's memory asks for a title."""
-    run = loop.parent.span.attributes if loop.parent is not None else {}
-    return any(name in run and run[name] != loop.span.attributes.get(name) for name in _RUNS)
+    run = _run_of(loop.parent.span) if loop.parent is not None else None
+    return run is not None and run != _run_id(loop.span)
 
 
 def _tell(step: Node, following: Node) -> None:
@@ -497,8 +498,14 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
 
 
 def _run_of(span: Span) -> str | None:
-    is_agent = span.attributes.get(_TYPE) == "agent_run"
-    return text(first(span.attributes, *_RUNS)) if is_agent else None
+    return _run_id(span) if span.attributes.get(_TYPE) == "agent_run" else None
+
+
+def _run_id(span: Span) -> str | None:
+    stated = text(first(span.attributes, *_RUNS))
+    # `@mastra/arize` writes OpenInference's attributes.
+    data = parsed(span.attributes.get("metadata")) if stated is None else None
+    return text(data.get("runId")) if isinstance(data, Mapping) else stated
 
 
 DIALECT = Dialect(

@@ -79,7 +79,9 @@ def _beside(span: Span) -> bool:
 def _translated(span: Span) -> bool:
     # OpenInference can write both conventions (`OPENINFERENCE_ENABLE_GENAI_SEMCONV`): there the
     # scope says that its own came first.
-    native = "gen_ai.operation.name" in span.attributes or span.scope == microsoft.SCOPE
+    attributes = span.attributes
+    native = "gen_ai.operation.name" in attributes or "mastra.span.type" in attributes
+    native = native or span.scope == microsoft.SCOPE
     return native and not span.scope.startswith(_SCOPES)
 
 
