@@ -21,6 +21,7 @@ NEEDS = {
     "baton.providers.frameworks.adk_stand_ins": "google",
     "baton.providers.frameworks.pydantic_ai_stand_in": "pydantic",  # that program has it
     "baton.providers.instrument.collector": "opentelemetry",  # programs under OpenTelemetry: `otel`
+    "baton.providers.instrument.log_records": "opentelemetry",
     "baton.providers.instrument.span_receiver": "opentelemetry",
     "baton.providers.instrument.langchain_handler": "langchain_core",  # that program has it
     "baton.providers.instrument.program_player": "opentelemetry",

@@ -54,6 +54,57 @@ def shape(file: Path) -> Any:
     return plain(msgspec.to_builtins(trace))
 
 
+LOGGER = "semantic_kernel.utils.telemetry.model_diagnostics.decorators"
+SAYS = f"""
+    import logging, semantic_kernel
+    said = '{{"content": "Hi"}}'
+    logging.getLogger({LOGGER!r}).info(said, extra={{"event.name": "gen_ai.choice"}})
+"""
+OWN = (
+    "import logging\nfrom opentelemetry.sdk._logs import LoggerProvider, LoggingHandler\n"
+    "provider = LoggerProvider()\nhandler = LoggingHandler(logger_provider=provider)\n"
+    "logging.basicConfig(level=logging.INFO, handlers=[handler])\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [("", 0), ("import logging\nlogging.basicConfig(level=logging.INFO)\n", 1), (OWN, 0)],
+    ids=["no_log", "log", "own_records"],
+)
+def test_what_semantic_kernel_only_logs_is_recorded_once(
+    before: str, shown: int, tmp_path: Path
+) -> None:
+    (tmp_path / "semantic_kernel").mkdir()
+    (tmp_path / "semantic_kernel" / "__init__.py").touch()
+    (tmp_path / "app.py").write_text(before + SPANS.replace("    pass", SAYS))
+    done = record(tmp_path, sys.executable, "app.py")
+    assert "recorded by semantic_kernel (built in)" in done.stderr
+    assert done.stderr.count('"content": "Hi"') == shown
+    assert (tmp_path / "run.otlp.jsonl").read_text().count("gen_ai.choice") == 1
+
+
+def test_haystack_is_traced_if_its_integration_is_installed(tmp_path: Path) -> None:
+    tracing = tmp_path / "haystack" / "tracing" / "__init__.py"
+    tracer = tmp_path / "haystack_integrations" / "tracing" / "opentelemetry.py"
+    for file in (tracing, tracer):
+        file.parent.mkdir(parents=True)
+    (tmp_path / "haystack" / "__init__.py").touch()
+    tracing.write_text(
+        "on = []\ndef is_tracing_enabled(): return bool(on)\ndef enable_tracing(by): on.append(by)\n"
+    )
+    tracer.write_text(
+        "class OpenTelemetryTracer:\n    def __init__(self, tracer): self.by = tracer\n"
+    )
+    app = (
+        "import haystack\nfrom haystack import tracing\nwith tracing.on[0].by.start_as_current_span"
+    )
+    (tmp_path / "app.py").write_text(f"{app}('haystack.agent.run'):\n    pass\n")
+    done = record(tmp_path, sys.executable, "app.py")
+    assert "recorded by haystack (built in)" in done.stderr
+    assert "haystack.agent.run" in (tmp_path / "run.otlp.jsonl").read_text()
+
+
 @pytest.mark.heavy
 def test_the_record_is_the_one_of_instrumentation_by_hand(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)

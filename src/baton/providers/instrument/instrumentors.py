@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import os
 import sys
@@ -271,7 +272,42 @@ def _agent_framework_on(module: Any) -> None:
         module.OBSERVABILITY_SETTINGS.enable_sensitive_data = True
 
 
+# Semantic Kernel writes what models heard and said only to this logger, and few programs show it.
+_SEMANTIC_KERNEL = "semantic_kernel.utils.telemetry.model_diagnostics.decorators"
+
+
+def _semantic_kernel_is_on(_: Any) -> bool:
+    from .log_records import ToOpenTelemetry
+
+    return ToOpenTelemetry.listens(_SEMANTIC_KERNEL)
+
+
+def _semantic_kernel_on(_: Any) -> None:
+    from .log_records import ToOpenTelemetry
+
+    ToOpenTelemetry.listen(_SEMANTIC_KERNEL)
+
+
+_OF_HAYSTACK = "haystack_integrations.tracing.opentelemetry"
+
+
+def _haystack_is_on(_: Any) -> bool:
+    # Version 2 switches itself on; version 3 needs the package `opentelemetry-haystack`.
+    if not is_installed("haystack.tracing") or not is_installed(_OF_HAYSTACK):
+        return True
+    return bool(importlib.import_module("haystack.tracing").is_tracing_enabled())
+
+
+def _haystack_on(_: Any) -> None:
+    from opentelemetry import trace
+
+    tracer = importlib.import_module(_OF_HAYSTACK).OpenTelemetryTracer(trace.get_tracer("haystack"))
+    importlib.import_module("haystack.tracing").enable_tracing(tracer)
+
+
 _BUILT_IN = {
     "pydantic_ai": BuiltIn(_pydantic_ai_is_on, _pydantic_ai_on),
     "agent_framework.observability": BuiltIn(_agent_framework_is_on, _agent_framework_on),
+    "haystack": BuiltIn(_haystack_is_on, _haystack_on),
+    "semantic_kernel": BuiltIn(_semantic_kernel_is_on, _semantic_kernel_on),
 }

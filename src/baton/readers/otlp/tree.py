@@ -286,22 +286,25 @@ def _demote(ordered: list[Node]) -> bool:
         if type(outer.says) is AgentSpan and id(outer) not in busy:
             if outer.says.totals is None and (busy or not outer.says.name):
                 idle[id(outer)] = outer, outer.says.name
+    functions = [node for node, _ in idle.values() if _in_own_words(node)]
     said: dict[int, set[str]] = {}
-    for node in ordered if any(_is_function(node) for node, _ in idle.values()) else ():
+    for node in ordered if functions else ():
         if type(node.says) is AgentSpan and (answer := _answer(node.says)) is not None:
-            outer = node.in_agent
-            while outer is not None:
-                said.setdefault(id(outer), set()).add(answer)
-                outer = outer.in_agent
+            at = node.in_agent
+            while at is not None:
+                said.setdefault(id(at), set()).add(answer)
+                at = at.in_agent
     for node, name in idle.values():
-        own = _answer(node.says) if _is_function(node) else None
+        own = _in_own_words(node)
         if own is None or own in said.get(id(node), ()):
             node.says = as_workflow(node.says, name)
     return bool(idle)
 
 
-def _is_function(node: Node) -> bool:
-    return type(node.says) is AgentSpan and node.says.is_function
+def _in_own_words(node: Node) -> str | None:
+    """Return what a function that is marked as an agent answered."""
+    says = node.says
+    return _answer(says) if type(says) is AgentSpan and says.is_function else None
 
 
 def _answer(says: AgentSpan) -> str | None:

@@ -297,7 +297,9 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
 def _called(invoker: Span, asked: Content | None) -> str | None:
     """Return the tool that passed on an agent's question, as a text or as a list of messages."""
-    for call in _calls(invoker.attributes) if asked is not None else ():
+    if asked is None:
+        return None
+    for call in _calls(invoker.attributes):
         arguments = call.arguments
         prompt = prompt_of(arguments)[0] if isinstance(arguments, Mapping) else None
         if prompt is not None and prompt.plain() == asked.plain():

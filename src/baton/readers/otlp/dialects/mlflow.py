@@ -260,8 +260,13 @@ def _answered(made: Any) -> Any:
 
 
 def _model(span: Span, given: Any, made: Any) -> ModelSpan:
+    # LangChain before MLflow 3.6 has the name only among the parameters of the request.
+    parameters = _value(span, "invocation_params")
+    named = first({key: _value(span, key) for key in _NAMES}, *_NAMES)
+    if named is None and isinstance(parameters, Mapping):
+        named = first(parameters, *_NAMES)
     says = ModelSpan(
-        model=text(first({key: _value(span, key) for key in _NAMES}, *_NAMES)),
+        model=text(named),
         usage=_usage(span),
         offered=tool_names(_value(span, "mlflow.chat.tools")),
         reaches=targets_of(_value(span, "mlflow.chat.tools")),
