@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,27 @@ def test_numbers_and_texts_that_json_does_not_have_are_written_all_the_same(tmp_
     ((span,),) = [each.spans for each in read_conversations(tmp_path / "run.jsonl")]
     assert (str(span.attributes["nan"]), span.attributes["inf"]) == ("nan", float("inf"))
     assert span.attributes["half"] == "?"
+
+
+def test_values_of_a_programs_own_types_are_written_as_what_they_are(tmp_path: Path) -> None:
+    class Said(str):
+        def __str__(self) -> str:
+            return "something else"
+
+    class Score(float):
+        pass
+
+    class Level(IntEnum):
+        HIGH = 3
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    values: dict[str, Any] = {"said": Said("14 chairs"), "score": Score(0.5), "level": Level.HIGH}
+    provider.get_tracer("tests").start_span("odd", attributes=values).end()
+    FileSpanExporter(tmp_path / "run.jsonl").export(exporter.get_finished_spans())
+    ((span,),) = [each.spans for each in read_conversations(tmp_path / "run.jsonl")]
+    assert span.attributes == {"said": "14 chairs", "score": 0.5, "level": 3}
 
 
 TAGGED = """

@@ -36,8 +36,9 @@ def any_value(value: Any) -> Json:
     if isinstance(value, str):
         return {"stringValue": utf8(value)}
     if isinstance(value, int):
-        return {"intValue": str(value)}
+        return {"intValue": str(int(value))}
     if isinstance(value, float):
+        value = float(value)
         return {"doubleValue": value if math.isfinite(value) else _NOT_FINITE[str(value)]}
     if isinstance(value, bytes | bytearray):
         return {"bytesValue": base64.b64encode(value).decode()}
@@ -49,7 +50,11 @@ def any_value(value: Any) -> Json:
 
 
 def utf8(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot encode."""
+    """Replace lone surrogates, which UTF-8 cannot encode.
+
+    msgspec writes no subclasses of `str`, such as the `AgentText` that smolagents' agents return.
+    """
+    text = text if type(text) is str else str.__str__(text)
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
