@@ -183,7 +183,10 @@ def test_values_of_a_programs_own_types_are_written_as_what_they_are(tmp_path: P
     provider.get_tracer("tests").start_span("odd", attributes=values).end()
     FileSpanExporter(tmp_path / "run.jsonl").export(exporter.get_finished_spans())
     ((span,),) = [each.spans for each in read_conversations(tmp_path / "run.jsonl")]
-    assert span.attributes == {"said": "14 chairs", "score": 0.5, "level": 3}
+    in_memory = from_sdk(exporter.get_finished_spans()[0])
+    for attributes in (span.attributes, in_memory.attributes):
+        assert attributes == {"said": "14 chairs", "score": 0.5, "level": 3}
+        assert [type(value) for value in attributes.values()] == [str, float, int]
 
 
 TAGGED = """

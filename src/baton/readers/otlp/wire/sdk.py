@@ -182,10 +182,13 @@ def _memory_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _memory_value(value: Any) -> Any:
+    # Subclasses, such as the `AgentText` of smolagents, become plain: msgspec does not write them.
     if isinstance(value, str):
-        return repaired(value)
-    if value is None or isinstance(value, bool | int | float):
-        return tame(value)
+        return repaired(str.__str__(value))
+    if isinstance(value, float):
+        return float(value)
+    if value is None or isinstance(value, bool | int):
+        return tame(value if value is None or isinstance(value, bool) else int(value))
     if isinstance(value, Mapping):
         return _memory_attributes(value)
     if isinstance(value, list | tuple):
