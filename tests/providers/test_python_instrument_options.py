@@ -63,6 +63,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
             "    is_instrumented_by_opentelemetry = False\n"
             "    def instrument(self, **options):\n"
             f"        {start}\n"
+            "        type(self).is_instrumented_by_opentelemetry = True\n"
+            "    def uninstrument(self):\n"
+            f"        os.environ['OFF'] = os.environ.get('OFF', '') + ' {name}'\n"
         )
 
     return run
@@ -120,6 +123,27 @@ def test_one_of_several_for_the_same_library_is_switched_on(install: Install) ->
     assert trace.attributes["instrumentors"] == ["some (openinference-some 1.0)"]
     trace = seen(play(f"{PROGRAMS}/desk.py:reply", instrumentors=["a-tracing"]))
     assert trace.attributes["instrumentors"] == ["some (a-tracing 1.0)"]
+
+
+def test_clients_of_models_are_left_to_crewais_events_which_tell_their_requests(
+    install: Install, tmp_path: Path
+) -> None:
+    install("openinference-instrumentation-crewai", "crewai")
+    install("openinference-instrumentation-openai", "openai")
+    install("some-tracing", "some")
+    (tmp_path / "site" / "crewai.py").write_text("")
+    (tmp_path / "program.py").write_text(
+        "import os, crewai\ndef reply(message): return os.environ.get('OFF', 'none')\n"
+    )
+    trace = seen(play(f"{tmp_path}/program.py:reply"))
+    assert trace.turns[0].output == Content(text="none")  # an older version has no events
+    newer = tmp_path / "site" / "openinference" / "instrumentation" / "crewai"
+    newer.mkdir(parents=True)
+    (newer / "_event_listener.py").write_text("")
+    trace = seen(play(f"{tmp_path}/program.py:reply"))
+    assert trace.turns[0].output == Content(text=" openai")
+    told = "crewai in place of openai: both record the same requests"
+    assert told in trace.attributes["instrumentors"]
 
 
 def test_instrumentors_that_the_environment_refuses_stay_off(

@@ -25,6 +25,16 @@ _OPTIONS = {
     "openinference-instrumentation-crewai": {"use_event_listener": True},
 }
 """Options of instrumentors for complete recordings, by package."""
+# The spans that CrewAI's events make are never around the request that they tell. A span of the
+# model's client is then a trace of its own: a second conversation with the same request.
+_TELLS_REQUESTS = {
+    "openinference-instrumentation-crewai": "openinference.instrumentation.crewai._event_listener",
+}
+"""Instrumentors that tell each request themselves, with the module of versions that do."""
+_CLIENTS = frozenset(
+    {"anthropic", "bedrock", "google_genai", "groq", "litellm", "mistralai", "openai", "vertexai"}
+)
+"""Instrumentors of the clients of models."""
 _LARGE = {each.instrumentor: each.module for each in FRAMEWORKS if each.instrumentor}
 _LARGE |= {"langchain": "langchain_core", "llama_index": "llama_index.core"}
 """The modules whose import switches an instrumentor on, by its name."""
@@ -134,6 +144,18 @@ def _switch_on(entry: EntryPoint, note: Callable[[str], None], *, asked: bool) -
     else:
         if entry.name not in _NO_SPANS:
             note(_shown(entry))
+        module = _TELLS_REQUESTS.get(_package(entry))
+        if not asked and module is not None and is_installed(module):
+            _switch_off_clients(entry, note)
+
+
+def _switch_off_clients(teller: EntryPoint, note: Callable[[str], None]) -> None:
+    for entry in _chosen("auto"):
+        if entry.name.replace("-", "_") in _CLIENTS:
+            instrumentor = entry.load()()
+            if instrumentor.is_instrumented_by_opentelemetry:
+                instrumentor.uninstrument()
+                note(f"{teller.name} in place of {entry.name}: both record the same requests")
 
 
 class BuiltIn(NamedTuple):

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from baton.model import Usage
-from baton.readers.otlp.attribute_values import content, parsed, text
+from baton.readers.otlp.attribute_values import content, parsed, printed_value, text
 from baton.readers.otlp.messages import Call, Message
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import (
@@ -37,6 +37,13 @@ _TASK = re.compile(r"\n---\nTask:\n(.*?)\n---\n", re.DOTALL)
 _NAMED = re.compile(r"You're a helpful agent named '([^'\n]+)'\.")
 # The span is called `ToolCallingAgent.run` if the agent has no name of its own.
 _CLASSES = frozenset({"ToolCallingAgent", "CodeAgent", "MultiStepAgent"})
+# OpenInference joins everything that a streamed run yields, as Python prints it, and calls this the
+# output: `ToolCall(name='botanist', ...)ActionStep(step_number=1, ...)FinalAnswerStep(output='4')`.
+_YIELDED = re.compile(
+    r"(?:ToolCall|ToolOutput|ActionOutput|ActionStep|PlanningStep|ChatMessageStreamDelta"
+    r"|FinalAnswerStep)\("
+)
+_FINAL = re.compile(r"FinalAnswerStep\((?:output|final_answer)=")
 
 
 def refine(says: Reading, span: Span) -> Reading:
@@ -70,7 +77,10 @@ def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
         # The counts are those of the agent since it was last reset.
         if given.get("reset", True) is not True:
             says.totals = Usage(complete=False)
-    says.output = content(attributes.get("output.value"))
+    answer = attributes.get("output.value")
+    if isinstance(answer, str) and _YIELDED.match(answer):
+        answer = says.spoken = _final(answer)
+    says.output = content(answer)
     names = tool_names(attributes.get("smolagents.tools_names"))
     managed = _managed(attributes)
     says.reaches = {name: [name] for name in managed}
@@ -78,6 +88,15 @@ def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
         says.offered = _without_answer([*names, *managed])
     if says.card is not None:
         says.card.tools = says.offered
+
+
+def _final(yielded: str) -> Any:
+    """Return the answer among everything that a streamed run yielded, which is its end."""
+    found = [match.end() for match in _FINAL.finditer(yielded)]
+    if not found or not yielded.endswith(")"):
+        return None
+    printed = yielded[found[-1] : -1]
+    return printed_value(printed, otherwise=printed)
 
 
 def _named_by(request: ModelSpan) -> str | None:
