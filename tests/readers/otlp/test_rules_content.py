@@ -16,6 +16,7 @@ from .spans import (
     chain,
     model,
     only,
+    piece,
     read,
     read_trace,
     spans,
@@ -335,3 +336,18 @@ def test_the_group_of_an_openai_trace_of_logfire_is_the_conversation(group: str,
     made = spans(using(around, scope, agent_trace_id="trace_1", group_id=group))
     trace = read_trace(made)
     assert (trace.id, chain(trace.turns[0])) == (id_, ["desk"])
+
+
+@pytest.mark.parametrize("field", ["output", "final_answer"])
+def test_the_answer_of_a_streamed_run_of_smolagents_is_the_last_that_it_yields(field: str) -> None:
+    yielded = (
+        "ToolCall(name='look', arguments={'task': 'Count.'}, id='c1')"
+        "ActionStep(step_number=1, observations='four', is_final_answer=True)"
+    )
+    told = {"openinference.span.kind": "AGENT", "smolagents.tools_names": ["look"]}
+    told["output.value"] = f"{yielded}FinalAnswerStep({field}='It is 4.')"
+    scope = "openinference.instrumentation.smolagents"
+    turn = read(using(piece("desk.run", model("...")), scope, **told))
+    assert turn.output == Content(text="It is 4.")
+    turn = read(using(piece("desk.run", model("...")), scope, **told | {"output.value": yielded}))
+    assert turn.output == Content(text="...")  # of the model

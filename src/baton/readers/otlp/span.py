@@ -92,6 +92,20 @@ def int_value(value: int | str) -> Any:
     return value if _LEAST <= value <= _MOST else tame(value)
 
 
+def lie_within(spans: list[Span], around: list[Span]) -> bool:
+    """Return whether spans started and ended while one of the others was running."""
+    if any(span.started is None or span.ended is None for span in spans):
+        return False
+    started = min(span.started or 0.0 for span in spans)
+    ended = max(span.ended or 0.0 for span in spans)
+    return any(
+        span.started is not None
+        and span.started <= started
+        and (span.ended is None or ended <= span.ended)
+        for span in around
+    )
+
+
 def tame(value: Any) -> Any:
     """Return data with integers of at most 64 bits: larger ones become floats, or else text."""
     if isinstance(value, list):

@@ -9,7 +9,7 @@ import msgspec
 
 from baton.readers.otlp.attribute_values import content, first, name_key, printed_value, text
 from baton.readers.otlp.handover_calls import asks_all
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span import Event, Span, lie_within
 from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
@@ -32,6 +32,7 @@ _PRINTED = re.compile(r"status='(?P<status>\w+)' result=")
 _UNREAD = ("<generator object ", "<async_generator object ")
 _TEAM = "agno.team.name"
 _STEPS = "agno.workflow.steps_count"
+_STEP, _PARALLEL = "agno.step.type", "agno.parallel.step_count"
 _RUN = re.compile(r"\.a?run$")
 _NODE = "graph.node.id"
 # The arguments of Agno's function that runs an agent, which OpenInference recorded before 0.1.16:
@@ -113,6 +114,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
 
     Traceloop ends the span of a delegation before the member begins.
     """
+    _rejoin(nodes)
     for node in nodes:
         if type(node.says) is not AgentSpan or node.says.framework != _FRAMEWORK:
             continue
@@ -145,6 +147,26 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             stay.append(child)
         node.children = stay
     return []
+
+
+def goes_on(before: list[Span], spans: list[Span]) -> bool:
+    """Return whether spans are steps of a workflow that ran side by side with others.
+
+    Before 1.0, OpenInference's spans of steps that run in threads are traces of their own.
+    """
+    parallel = [span for span in before if _PARALLEL in span.attributes]
+    return bool(parallel) and lie_within(spans, parallel)
+
+
+def _rejoin(nodes: list[Node]) -> None:
+    """Put steps without a parent below the parallel step that was running all the time."""
+    parallel = [node for node in nodes if _PARALLEL in node.span.attributes]
+    for node in nodes if parallel else ():
+        if node.parent is None and _STEP in node.span.attributes:
+            around = [each for each in parallel if lie_within([node.span], [each.span])]
+            node.parent = max(around, key=lambda each: each.started, default=None)
+            if node.parent is not None:
+                node.parent.children.append(node)
 
 
 def _read_answers(children: list[Node]) -> None:
@@ -193,6 +215,7 @@ DIALECT = Dialect(
     name=_FRAMEWORK,
     refine=refine,
     resolve=resolve,
+    goes_on=goes_on,
     # A team that routes answers with its member's words, and `stop_after_tool_call` ends a run.
     framework=Framework(ends_with_tool=True),
 )

@@ -16,7 +16,7 @@ import msgspec
 from baton.readers.otlp.attribute_values import content, parsed, text
 from baton.readers.otlp.handover_calls import hand_over
 from baton.readers.otlp.messages import Answer, Call, Message, last_of
-from baton.readers.otlp.span import Event, Span
+from baton.readers.otlp.span import Event, Span, lie_within
 from baton.readers.otlp.span_content import (
     AgentSpan,
     MessageSpan,
@@ -38,6 +38,8 @@ from .dialect import Dialect
 _NAME = "crewai"
 # `Crew.kickoff` starts the agents; it makes no request itself.
 _KICKOFF = ".kickoff"
+# The scope of the spans that are made of CrewAI's events.
+_EVENTS = "openinference.instrumentation.crewai._event_listener"
 # The same in Traceloop's instrumentation, which follows OpenTelemetry's convention. Its span of a
 # task is around the span of the agent, and has the task and the answer.
 _CREW = "crewai.workflow"
@@ -365,6 +367,15 @@ def _leave(agent: Node, at_work: list[tuple[str, list[Node]]]) -> Node:
     return left
 
 
+def goes_on(before: list[Span], spans: list[Span]) -> bool:
+    """Return whether spans are requests of the client of a crew's models.
+
+    The spans of CrewAI's events tell these requests, too, but are never around others.
+    """
+    told = [span for span in before if span.scope == _EVENTS and span.name.endswith(_KICKOFF)]
+    return bool(told) and all(span.scope != _EVENTS for span in spans) and lie_within(spans, told)
+
+
 def _role(says: ModelSpan, roles: set[str]) -> str | None:
     """Return the agent that the instructions of a request are for."""
     system = last_of(says.heard_messages(), "system")
@@ -389,5 +400,6 @@ DIALECT = Dialect(
     name=_NAME,
     refine=refine,
     resolve=resolve,
+    goes_on=goes_on,
     scopes=("opentelemetry.instrumentation.crewai.instrumentation",),
 )
