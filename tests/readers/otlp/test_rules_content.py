@@ -351,3 +351,14 @@ def test_the_answer_of_a_streamed_run_of_smolagents_is_the_last_that_it_yields(f
     assert turn.output == Content(text="It is 4.")
     turn = read(using(piece("desk.run", model("...")), scope, **told | {"output.value": yielded}))
     assert turn.output == Content(text="...")  # of the model
+    told["output.value"] = "<generator object MultiStepAgent._run_stream at 0x7f00>"
+    trace = read_trace(spans(using(piece("desk.run"), scope, **told)))
+    assert (trace.turns[0].output, known(trace, trace.turns[0], "output")) == (None, False)
+
+
+def test_the_messages_of_a_request_can_be_the_first_argument_of_a_function() -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How many?"}]
+    told = {"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": "Four."}
+    told["input.value"] = json.dumps({"args": [asked]})
+    turn = read(using(piece("Model.__call__"), "openinference.instrumentation.smolagents", **told))
+    assert turn.input == Content(text="How many?")

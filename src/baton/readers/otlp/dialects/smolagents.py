@@ -43,6 +43,8 @@ _YIELDED = re.compile(
     r"(?:ToolCall|ToolOutput|ActionOutput|ActionStep|PlanningStep|ChatMessageStreamDelta"
     r"|FinalAnswerStep)\("
 )
+# All that older versions record of a streamed run.
+_UNREAD = "<generator object "
 _FINAL = re.compile(r"FinalAnswerStep\((?:output|final_answer)=")
 
 
@@ -56,6 +58,7 @@ def refine(says: Reading, span: Span) -> Reading:
             return as_plain(says)
     elif type(says) is ModelSpan:
         says.offered = _without_answer(says.offered)
+        says.heard = _asked_of_function(span.attributes) or says.heard
         answered = ModelSpan(spoken=says.spoken)
         says.spoken = lambda: [_said(message) for message in answered.spoken_messages()]
     return says
@@ -78,7 +81,9 @@ def _agent(says: AgentSpan, attributes: Mapping[str, Any]) -> None:
         if given.get("reset", True) is not True:
             says.totals = Usage(complete=False)
     answer = attributes.get("output.value")
-    if isinstance(answer, str) and _YIELDED.match(answer):
+    if isinstance(answer, str) and answer.startswith(_UNREAD):
+        answer = says.spoken = None
+    elif isinstance(answer, str) and _YIELDED.match(answer):
         answer = says.spoken = _final(answer)
     says.output = content(answer)
     names = tool_names(attributes.get("smolagents.tools_names"))
@@ -104,6 +109,18 @@ def _named_by(request: ModelSpan) -> str | None:
     asked = request.asked()
     named = _NAMED.search(asked.text or "") if asked is not None else None
     return named.group(1) if named is not None else None
+
+
+def _asked_of_function(attributes: Mapping[str, Any]) -> list[Any] | None:
+    """Return the messages of a request, which older versions record only as a first argument.
+
+    `{"args": [[{"role": "system", "content": ...}, {"role": "user", ...}]]}`
+    """
+    if "llm.input_messages.0.message.role" in attributes:
+        return None
+    given = parsed(attributes.get("input.value"))
+    messages = _first_place(given) if isinstance(given, Mapping) else None
+    return messages if isinstance(messages, list) else None
 
 
 def _first_place(given: Mapping[str, Any]) -> Any:
