@@ -190,3 +190,23 @@ def test_an_agent_of_agno_without_a_name_is_main_and_a_member_has_its_id() -> No
     told = {"openinference.span.kind": "TOOL", "tool.name": "ask", "input.value": '{"q": "Hi"}'}
     asked = using(piece("ask", unnamed("calm-fox")), scope, **told)
     assert chain(read(unnamed("lucid-curie", asked))) == ["main", "calm-fox"]
+
+
+def test_an_agent_that_traceloop_calls_none_is_main() -> None:
+    told = {"traceloop.span.kind": "agent", "gen_ai.system": "agno", "gen_ai.agent.name": "None"}
+    run = using(piece("None.agent", model("Hi.")), "opentelemetry.instrumentation.agno", **told)
+    assert chain(read(run)) == ["main"]
+
+
+def test_what_came_of_a_delegation_is_unknown_if_only_its_generator_is_recorded() -> None:
+    told = {"traceloop.span.kind": "tool", "gen_ai.system": "agno"}
+    told["traceloop.entity.name"] = "delegate_task_to_member"
+    told["traceloop.entity.input"] = '{"member_id": "stocker", "task": "Count."}'
+    told["traceloop.entity.output"] = (
+        "status='success' result=<generator object delegate at 0x7f00> error=None"
+        " updated_session_state=None"
+    )
+    scope = "opentelemetry.instrumentation.agno"
+    dispatch = only(read(using(piece("delegate_task_to_member.tool"), scope, **told)))
+    assert (dispatch.to_agent, dispatch.status, dispatch.result) == ("stocker", "unknown", None)
+    assert "result" in dispatch.unknown

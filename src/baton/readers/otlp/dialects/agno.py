@@ -30,6 +30,8 @@ _NO_MEMBER = re.compile(r"Member with ID \S+ not found\b")
 _PRINTED = re.compile(r"status='(?P<status>\w+)' result=")
 # A delegation's result is a generator, which is read only after the span has ended.
 _UNREAD = ("<generator object ", "<async_generator object ")
+# Traceloop's name of an agent without one: `None.agent`.
+_NAMELESS = "None"
 _TEAM = "agno.team.name"
 _STEPS = "agno.workflow.steps_count"
 _STEP, _PARALLEL = "agno.step.type", "agno.parallel.step_count"
@@ -44,6 +46,8 @@ _STATUS = "run status: "
 
 def refine(says: Reading, span: Span) -> Reading:
     """Name teams, read Traceloop's results, and mark delegations to unknown members as failed."""
+    if type(says) is AgentSpan and says.name == _NAMELESS and span.name.startswith(_NAMELESS):
+        says.name = None
     if type(says) is PlainSpan and _TEAM in span.attributes:
         team = as_agent(says, text(span.attributes[_TEAM]))
         team.heard = span.attributes.get("traceloop.entity.input")
@@ -146,6 +150,11 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
                 continue
             stay.append(child)
         node.children = stay
+    for node in nodes:
+        says = node.says
+        if type(says) is ToolSpan and says.framework == _FRAMEWORK and says.mode == "delegate":
+            # Streamed runs that Traceloop records fall apart: nothing tells how this one ended.
+            says.launched = not says.tells_result and not says.failed and not node.children
     return []
 
 
