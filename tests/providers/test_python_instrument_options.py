@@ -167,6 +167,18 @@ def test_an_instrumentor_that_fails_is_reported_and_one_that_was_asked_for_is_re
     assert told in str(raised.value)
 
 
+def test_a_library_that_is_too_old_for_its_instrumentor_is_reported(
+    install: Install, tmp_path: Path
+) -> None:
+    install("crew-tracing", "crewai", "raise DependencyConflictError('crewai >= 1.10')")
+    (tmp_path / "site" / "crewai.py").write_text("")
+    (tmp_path / "program.py").write_text("import crewai\ndef reply(message): return message\n")
+    told = "crewai (crew-tracing 1.0) does not start: DependencyConflictError: crewai >= 1.10"
+    trace = seen(play(f"{tmp_path}/program.py:reply"))
+    assert trace.attributes["instrumentors"] == [told]
+    assert "instrumentors" not in seen(play(f"{PROGRAMS}/desk.py:reply")).attributes
+
+
 def test_an_instrumentor_that_is_not_installed_is_reported_at_once(install: Install) -> None:
     install("some-tracing", "langchain")
     assert refused(instrument=True, instrumentors=["langchian"]) == (

@@ -125,18 +125,21 @@ def _refused() -> set[str]:
 def _switch_on_with(entry: EntryPoint, note: Callable[[str], None], module: ModuleType) -> None:
     # A folder `agents` of the program is not the SDK of OpenAI.
     if module.__name__ != "agents" or is_sdk_of_openai():
-        _switch_on(entry, note, asked=False)
+        _switch_on(entry, note, asked=False, used=True)
 
 
-def _switch_on(entry: EntryPoint, note: Callable[[str], None], *, asked: bool) -> None:
+def _switch_on(
+    entry: EntryPoint, note: Callable[[str], None], *, asked: bool, used: bool = False
+) -> None:
+    """Switch an instrumentor on; ``used``: the program has imported its library."""
     try:
         instrumentor = entry.load()()
         if not instrumentor.is_instrumented_by_opentelemetry:
             options = _OPTIONS.get(_package(entry), {})
             instrumentor.instrument(raise_exception_on_conflict=True, **options)
     except Exception as error:
-        if not asked and type(error).__name__ == "DependencyConflictError":
-            return  # there is nothing for it to instrument
+        if not (asked or used) and type(error).__name__ == "DependencyConflictError":
+            return  # there is nothing for it to instrument, and otherwise its version is too old
         reason = f"{_shown(entry)} does not start: {type(error).__name__}: {error}"
         if asked:
             raise InputError(f"the instrumentor {reason}") from error
