@@ -42,7 +42,8 @@ def record_command(
     """
     done = record_program(command, output, server=server, project=project)
     for name in done.on:
-        note(f"recorded by {name}")
+        # Also reasons: `crewai (crew-tracing 1.0) does not start: TypeError: ...`.
+        note(name if " does not start: " in name else f"recorded by {name}")
     for framework, package in done.lacking.items():
         note(f"{framework} was imported, but nothing records it: {install(package)}")
     for problem in done.problems:
