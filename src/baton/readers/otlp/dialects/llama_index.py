@@ -44,6 +44,7 @@ _REFUSED = re.compile(
 )
 # An agent whose model only writes texts (`ReActAgent`) has a span of what each of them means.
 _PARSER = "ReActOutputParser."
+_STRUCTURED = "StructuredLLM."
 # Steps of the workflow. They are siblings below one span, whichever agent they are for.
 _STEP, _SETUP = ".run_agent_step", ".setup_agent"
 # With one agent, the span has the name of its class (`FunctionAgent.run`), and is the agent.
@@ -160,6 +161,8 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     for node in nodes:
         if node.span.name.startswith(_PARSER):
             _take_apart(node)
+        elif node.span.name.startswith(_STRUCTURED) and type(node.says) is ModelSpan:
+            _answer_in_form(node, node.says)
     for node in nodes:
         if any(_is_step(c) and c.says.framework == _FRAMEWORK for c in node.children):
             node.says.framework = _FRAMEWORK
@@ -184,12 +187,9 @@ def _take_apart(parser: Node) -> None:
     found = parsed(first(attributes, "output.value", *_MADE))
     if parser.parent is None or not isinstance(found, Mapping):
         return
-    before = [
-        node.says
-        for node in parser.parent.children
-        if type(node.says) is ModelSpan and node.started <= parser.started
-    ]
-    if not before:
+    before = [node for node in parser.parent.children if node.started <= parser.started]
+    asked = next(filter(None, map(_innermost_request, reversed(before))), None)
+    if asked is None:
         return
     message = Message(role="assistant", thought=text(found.get("thought")))
     name = text(found.get("action"))
@@ -197,7 +197,31 @@ def _take_apart(parser: Node) -> None:
         message.calls = [Call(name=name, arguments=shown(found.get("action_input")))]
     else:
         message.content = content(found.get("response"))
-    before[-1].spoken = before[-1]._spoken = [message]
+    asked.spoken = asked._spoken = [message]
+
+
+def _innermost_request(node: Node) -> ModelSpan | None:
+    """Return the request of a span: a method of a model's base class has a span of its own."""
+    found: ModelSpan | None = None
+    below = [node]
+    for inner in below:
+        below += inner.children
+        found = inner.says if type(inner.says) is ModelSpan else found
+    return found
+
+
+def _answer_in_form(node: Node, says: ModelSpan) -> None:
+    """Read a request for structured output: the call that gives the answer its form is no tool's.
+
+    Spans below are the same request, and a call of a function `Offer` for the class `Offer`.
+    """
+    below = list(node.children)
+    for inner in below:
+        below += inner.children
+        if type(inner.says) is ToolSpan:
+            inner.says = as_plain(inner.says)
+        elif type(inner.says) is ModelSpan:
+            inner.says.spoken, inner.says._spoken = says.spoken, None
 
 
 def _answered_later(node: Node, says: ModelSpan) -> None:
