@@ -14,6 +14,7 @@ from baton.readers.otlp.span_content import (
     AgentSpan,
     ModelSpan,
     Node,
+    Overlaps,
     PlainSpan,
     Reading,
     ToolSpan,
@@ -169,13 +170,24 @@ def goes_on(before: list[Span], spans: list[Span]) -> bool:
 
 def _rejoin(nodes: list[Node]) -> None:
     """Put steps without a parent below the parallel step that was running all the time."""
-    parallel = [node for node in nodes if _PARALLEL in node.span.attributes]
-    for node in nodes if parallel else ():
-        if node.parent is None and _STEP in node.span.attributes:
-            around = [each for each in parallel if lie_within([node.span], [each.span])]
+    loose = [node for node in nodes if node.parent is None and _STEP in node.span.attributes]
+    if loose:
+        parallel = Overlaps(node for node in nodes if _PARALLEL in node.span.attributes)
+        for node in loose:
+            around = [
+                other
+                for other in parallel.around(node)
+                if lie_within([node.span], [other.span]) and _top(other) is not node
+            ]
             node.parent = max(around, key=lambda each: each.started, default=None)
             if node.parent is not None:
                 node.parent.children.append(node)
+
+
+def _top(node: Node) -> Node:
+    while node.parent is not None:
+        node = node.parent
+    return node
 
 
 def _read_answers(children: list[Node]) -> None:

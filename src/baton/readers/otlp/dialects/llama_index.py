@@ -158,11 +158,12 @@ def _message(written: Any) -> dict[str, Any] | None:
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """Make agents from runs of one agent, and from the steps of each in a run of several agents."""
     _lengthen(nodes)
+    formed: set[int] = set()
     for node in nodes:
         if node.span.name.startswith(_PARSER):
             _take_apart(node)
-        elif node.span.name.startswith(_STRUCTURED) and type(node.says) is ModelSpan:
-            _answer_in_form(node, node.says)
+        elif node.span.name.startswith(_STRUCTURED) and id(node) not in formed:
+            formed |= _answer_in_form(node)
     for node in nodes:
         if any(_is_step(c) and c.says.framework == _FRAMEWORK for c in node.children):
             node.says.framework = _FRAMEWORK
@@ -210,18 +211,20 @@ def _innermost_request(node: Node) -> ModelSpan | None:
     return found
 
 
-def _answer_in_form(node: Node, says: ModelSpan) -> None:
+def _answer_in_form(node: Node) -> set[int]:
     """Read a request for structured output: the call that gives the answer its form is no tool's.
 
     Spans below are the same request, and a call of a function `Offer` for the class `Offer`.
+    Returns the ``id()`` of each of them.
     """
     below = list(node.children)
     for inner in below:
         below += inner.children
         if type(inner.says) is ToolSpan:
             inner.says = as_plain(inner.says)
-        elif type(inner.says) is ModelSpan:
-            inner.says.spoken, inner.says._spoken = says.spoken, None
+        elif type(inner.says) is ModelSpan and type(node.says) is ModelSpan:
+            inner.says.spoken, inner.says._spoken = node.says.spoken, None
+    return {id(inner) for inner in below}
 
 
 def _answered_later(node: Node, says: ModelSpan) -> None:
