@@ -210,3 +210,16 @@ def test_what_came_of_a_delegation_is_unknown_if_only_its_generator_is_recorded(
     dispatch = only(read(using(piece("delegate_task_to_member.tool"), scope, **told)))
     assert (dispatch.to_agent, dispatch.status, dispatch.result) == ("stocker", "unknown", None)
     assert "result" in dispatch.unknown
+
+
+@pytest.mark.parametrize("name", ["ToolUsage._use", "Delegate work to coworker._use"])
+def test_the_coworker_is_among_the_arguments_as_crewai_prints_them(name: str) -> None:
+    given = {"task": "Count.", "context": "none", "coworker": "Stock Keeper"}
+    calling = f"tool_name='Delegate work to coworker' arguments={given}"
+    told: dict[str, Any] = {"openinference.span.kind": "TOOL", "output.value": "14 chairs."}
+    told["tool.name"] = "Delegate work to coworker"
+    told["input.value"] = msgspec.json.encode({"tool_string": "...", "calling": calling}).decode()
+    used = using(piece(name), "openinference.instrumentation.crewai", **told)
+    dispatch = only(read(agent("Lead", model("..."), used)))
+    assert (dispatch.to_agent, dispatch.status) == ("Stock Keeper", "completed")
+    assert dispatch.prompt == Content(text="Count.")

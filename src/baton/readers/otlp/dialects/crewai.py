@@ -47,8 +47,9 @@ _DESCRIPTION, _ANSWER = "crewai.task.description", "traceloop.entity.output"
 EXECUTE = "Task.execute_"
 """How MLflow's spans of tasks are called; each heard the description of its task."""
 # What its instrumentation wraps: one method for a task, which represents the agent of the task, and
-# one for the use of a tool.
-_TASK, _USE = "Task._execute_core", "ToolUsage._use"
+# one for the use of a tool: `ToolUsage._use`, and in later versions before 1.0 with the tool's name,
+# as in `Delegate work to coworker._use`.
+_TASK, _USE = "Task._execute_core", "._use"
 # CrewAI gives errors to the model as text and continues. The second one reports wrong arguments,
 # the third one that a coworker raised, the fourth one that a call is not carried out twice.
 _REFUSED = (
@@ -83,7 +84,7 @@ def refine(says: Reading, span: Span) -> Reading:
         said = says.result.text if says.result is not None else None
         if said is not None and said.strip().startswith(_REFUSED):
             says.failed, says.error, says.result = True, said.strip(), None
-        if span.name == _USE:
+        if span.name.endswith(_USE):
             says.arguments = _printed(says.arguments)
             hand_over(says, None, span.attributes)
     elif type(says) is AgentSpan and span.name == _TASK:
@@ -113,10 +114,10 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             else:
                 _ask(node, says)
                 _answer(node, says)
-        if outer is None or type(says) is not ToolSpan or node.span.name != _USE:
+        if outer is None or type(says) is not ToolSpan or not node.span.name.endswith(_USE):
             continue
         before = outer.says
-        if outer.span.name == _USE and type(before) is ToolSpan:
+        if outer.span.name.endswith(_USE) and type(before) is ToolSpan:
             # After an error, CrewAI calls the method again from within itself, up to three times:
             # one call of the model, several spans.
             if (says.name, says.arguments) == (before.name, before.arguments):
