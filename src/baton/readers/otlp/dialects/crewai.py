@@ -47,7 +47,7 @@ _DESCRIPTION, _ANSWER = "crewai.task.description", "traceloop.entity.output"
 EXECUTE = "Task.execute_"
 """How MLflow's spans of tasks are called; each heard the description of its task."""
 # What its instrumentation wraps: one method for a task, which represents the agent of the task, and
-# one for the use of a tool: `ToolUsage._use`, and in later versions before 1.0 with the tool's name,
+# one for the use of a tool: `ToolUsage._use`. Later versions before 1.0 write the name of the tool,
 # as in `Delegate work to coworker._use`.
 _TASK, _USE = "Task._execute_core", "._use"
 # CrewAI gives errors to the model as text and continues. The second one reports wrong arguments,
