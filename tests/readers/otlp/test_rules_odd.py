@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.readers.otlp.spans import Span
 
-from baton.model import Content, Trace
+from baton.model import Content, ToolCall, Trace
 from baton.readers.otlp.span_content import Node, Overlaps, PlainSpan, node_of
 from baton.readers.otlp.wire.sdk import log_from_sdk
 
@@ -121,6 +121,24 @@ def test_messages_of_haystack_that_are_none_are_left_out(made: str) -> None:
     invoker = using(piece("haystack.component.run", inner), **told)
     turn = read(piece("haystack.agent.run", invoker, piece("haystack.agent.step.llm")))
     assert all(run.agent == "main" for run in turn.runs)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ("Failed to invoke Tool `add` with parameters {'a': 1}. Error: too big", "failed"),
+        ("Failed to invoke Tool `other` with parameters {}. Error: too big", "ok"),
+        ("too big", "ok"),
+    ],
+)
+def test_haystack_3_0_says_in_words_that_a_tool_failed(error: str, status: str) -> None:
+    told = {"haystack.tool.name": "add"}
+    told["haystack.agent.step.tool.output"] = json.dumps({"error": error})
+    called = using(piece("haystack.agent.step.tool"), **told)
+    (run,) = read(piece("haystack.agent.run", called)).runs
+    (call,) = run.steps
+    assert isinstance(call, ToolCall)
+    assert (call.status, call.error) == (status, error if status == "failed" else None)
 
 
 _ASKED = "[ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Hi <b>')])]"

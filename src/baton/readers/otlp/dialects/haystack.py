@@ -6,6 +6,7 @@ of the tool: callers have no other name for it.
 
 from __future__ import annotations
 
+import re
 from ast import literal_eval
 from collections.abc import Mapping
 from typing import Any
@@ -44,6 +45,9 @@ _FRAMEWORK = "haystack"
 # Version 2 runs a model and tools as components of an agent, version 3 as its steps.
 _INVOKER = "ToolInvoker"
 _AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {", "{'messages': [{")
+# Version 3.0 says only in these words that a tool failed: "Failed to invoke Tool `find_trains` with
+# parameters {'city': 'Bonn'}. Error: no such city", "Tool `find_trains` has no sync `function`".
+_FAILED = re.compile(r"(?:Failed to invoke )?Tool `(?P<name>[^`]+)` (?:with parameters|has no) ")
 # Contents of messages, by their classes.
 _BLOCKS = {
     "ToolCall": "tool_call",
@@ -183,13 +187,17 @@ def _definitions(tools: Any) -> Any:
 
 def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
     made = _value(attributes, _STEP + "tool.output")
+    error = text(made.get("error")) if isinstance(made, Mapping) else None
+    told = _FAILED.match(error) if error is not None and set(made) == {"error"} else None
+    name = text(attributes.get("haystack.tool.name"))
     says = ToolSpan(
-        name=text(attributes.get("haystack.tool.name")),
+        name=name,
         arguments=shown(attributes.get(_STEP + "tool.input")),
-        failed=attributes.get("haystack.tool.error") is True,
+        failed=attributes.get("haystack.tool.error") is True
+        or (told is not None and told["name"] == name),
     )
     if says.failed:
-        says.error = text(made.get("error")) if isinstance(made, Mapping) else None
+        says.error = error
     else:
         last = made.get("last_message") if isinstance(made, Mapping) else None
         # An agent returns its whole state. The model is told its last message.
