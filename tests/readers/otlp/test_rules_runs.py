@@ -483,6 +483,12 @@ def test_an_agent_that_was_offered_no_tool_is_not_one_whose_tools_are_unknown() 
     assert [run.tools_offered for run in trace.turns[0].runs] == [[], [], []]
 
 
+def test_an_agent_of_semantic_kernel_is_asked_what_the_one_before_it_said() -> None:
+    (trace,) = load_traces(CAPTURES / "semantic-kernel" / "sequence_1_35_logs.json")
+    asked = [run.input.plain() if run.input else None for run in trace.turns[0].runs]
+    assert asked == ["A train to Bonn?", "ICE 571 it is", "Dear guest, take ICE 571."]
+
+
 def test_agents_of_semantic_kernel_that_end_side_by_side_give_the_answer_together() -> None:
     (trace,) = load_traces(CAPTURES / "semantic-kernel" / "concurrent_logs.json")
     (turn,) = trace.turns

@@ -125,6 +125,8 @@ def _event_message(event: Event, role: str) -> list[Message]:
         messages = [message] if message is not None else messages
     for message in messages:
         message.role = role if message.role == "user" else message.role
+        if role in ("assistant", "user"):
+            message.name = message.name or text(carrier.get("name"))
     return messages
 
 

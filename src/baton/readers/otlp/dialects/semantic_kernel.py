@@ -75,6 +75,15 @@ def _from_another(says: AgentSpan) -> Content | None:
     return content(last.get("content")) if author not in (None, says.name) else None
 
 
+def _said_by_another(agent: AgentSpan, request: ModelSpan) -> Content | None:
+    """Return the last message of a request if another agent said it."""
+    heard = request.heard_messages()
+    last = heard[-1] if heard else None
+    if last is None or last.role != "assistant" or last.name in (None, agent.name):
+        return None
+    return last.content
+
+
 def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that the model may have written."""
     return {
@@ -85,7 +94,11 @@ def written(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Copy data from the enclosing span: the functions offered, and the input of an agent."""
+    """Copy data from the enclosing span: the functions offered, and the input of an agent.
+
+    In 1.35, the span of an agent has no messages. Then its first request tells its input.
+    """
+    asked: set[int] = set()
     for node in nodes:
         says, around = node.says, node.parent
         if around is None or not (claims(node.span) or OFFERED in around.span.attributes):
@@ -95,6 +108,11 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if isinstance(names, str):
                 says.offered = names.split(",") if names else []  # it writes "" if there are none
             _define(around.parent, says.offered or [])
+            agent = around.parent.says if around.parent is not None else None
+            if type(agent) is AgentSpan and id(agent) not in asked:
+                asked.add(id(agent))
+                if agent.heard is None and agent.input is None:
+                    agent.input = _said_by_another(agent, says)
         elif type(says) is AgentSpan and says.heard is None and type(around.says) is ToolSpan:
             given = around.says.arguments
             says.input = content(given.get(_MESSAGES)) if isinstance(given, dict) else None
