@@ -50,7 +50,7 @@ def run_pytest(
     if alone:
         command += ["-p", "baton.pytest_plugin"]
     try:
-        return subprocess.run(
+        done = subprocess.run(
             command,
             cwd=folder,
             env={**os.environ, **(NO_OTHER_PLUGINS if alone else {})},
@@ -62,6 +62,8 @@ def run_pytest(
     except subprocess.TimeoutExpired as hanging:
         output = [text.decode() for text in (hanging.stdout, hanging.stderr) if text]
         pytest.fail("\n".join(["pytest does not end", *output]), pytrace=False)
+    assert done.stdout, done  # it has begun
+    return done
 
 
 def ends(done: subprocess.CompletedProcess[str], *, passed: int, failed: int) -> bool:
