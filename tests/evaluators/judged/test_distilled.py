@@ -196,11 +196,6 @@ def answering(seeds: Iterable[int]) -> list[tuple[int, float]]:
     return found
 
 
-@pytest.mark.heavy
-def test_trained_on_shuffled_labels_it_answers_nothing() -> None:
-    assert answering([8]) == []  # `make torture` tries 20, and CI 0 and 1 of them
-
-
 def test_the_luckiest_of_many_looks_answers_nothing() -> None:
     # Seen once with shuffled labels: the surest 60 of 250 trials were right in 44, by chance.
     right = [n % 15 not in (1, 5, 9, 13) for n in range(60)] + [n % 2 == 0 for n in range(190)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from math import inf
@@ -270,15 +271,21 @@ def _told(request: Node) -> tuple[int, bool]:
 
 
 def _each_with_its_tools(requests: list[Node], nodes: list[Node]) -> Iterator[Node]:
-    rest = [node for node in nodes if type(node.says) is not ModelSpan]
+    """Yield each request and then the tools that it called; what none of them called comes last."""
+    tools: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if type(node.says) is ToolSpan and node.says.call is not None:
+            tools[node.says.call].append(node)
+    called: set[int] = set()
     for request in requests:
         yield request
         said = request.says.spoken_messages() if type(request.says) is ModelSpan else []
-        written = {call.id for message in said for call in message.calls} - {None}
-        own = [n for n in rest if type(n.says) is ToolSpan and n.says.call in written]
-        rest = [node for node in rest if node not in own]
+        own = [
+            n for message in said for call in message.calls for n in tools.pop(call.id or "", ())
+        ]
+        called.update(map(id, own))
         yield from own
-    yield from rest
+    yield from (n for n in nodes if type(n.says) is not ModelSpan and id(n) not in called)
 
 
 def _spoke_last(ordered: list[Node]) -> set[int]:

@@ -209,13 +209,18 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     return []
 
 
+_MOST_LOST = 100
+"""The most lost agents to look for. Each is compared with all failed calls, and no program has as
+many; a hostile recording can."""
+
+
 def _rejoin(own: list[Node]) -> None:
     """Put the loop of an agent that left no span below the call that failed because of it.
 
     Up to version 1.0, the span of an agent that fails never ends, so it is not exported.
     """
     lost = [n for n in own if n.parent is None and n.span.parent_id and type(n.says) is ModelSpan]
-    if not lost:
+    if not lost or len(lost) > _MOST_LOST:
         return
     failed = [node for node in own if node.says.failed and _sub_agent(node) and not node.children]
     for loop in lost:
