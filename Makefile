@@ -94,14 +94,14 @@ first-hour: ## Run each example with a framework like a newcomer, in its own ven
 
 SHARE ?= 1
 # The first two use both cores, the others one each.
-torture: $(VENV)/.claude postgres ## A million broken inputs, all properties in full, hundreds of kills, injections, replays; SHARE=0.1 for a tenth.
+torture: $(VENV)/.claude postgres ## A million broken inputs, all properties, seeded faults, hundreds of kills, injections, replays; SHARE=0.1 for a tenth.
 	$(BIN)/python -m tests.torture.fuzz --share $(SHARE)
 	BATON_FUZZ_SHARE=$(SHARE) $(PYTEST) -n 2 tests/fuzz
 	$(MAKE) --jobs 2 --output-sync=target $(ON_ONE_CORE)
 
 ON_ONE_CORE := tests.torture.injections tests.torture.kills tests.torture.server_kills \
   tests.evaluators.judged.test_distilled tests.torture.server_fuzz tests.torture.charges \
-  tests.stats.test_sequential
+  tests.torture.accuracy_tables tests.stats.test_sequential
 .PHONY: $(ON_ONE_CORE)
 $(ON_ONE_CORE):
 	$(BIN)/python -m $@ --share $(SHARE)
@@ -119,7 +119,7 @@ postgres: ## Install PostgreSQL with apt, if it is missing.
 check: $(VENV)/.dev ## Lint, type-check, and check the layers of imports.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/deptry .
 

@@ -59,7 +59,6 @@ LONG = (
     "docs/test_snippets.py",
     "heavy/test_guards_claude.py",
     "heavy/test_improve_real_sdks.py",
-    "test_accuracy.py",
     "heavy/test_fuzz_corpus.py",
     "security/test_long_traces.py",
     "server/test_rescores.py",
