@@ -88,7 +88,7 @@ def refuse_others(gate: Gate, provenance: Provenance) -> None:
     """
     if not gate:
         return
-    from baton.gate.bound_versions import bound_to
+    from baton.gate.check_thresholds import bound_to
     from baton.gate.snapshot import lacks_baseline, open_side
 
     others = list(bound_to(gate.bound, provenance, "dataset", "config"))

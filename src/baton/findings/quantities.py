@@ -38,9 +38,6 @@ from .short_notations import written_out
 from .text_cache import text_cached
 from .words import LANGUAGES, MONTHS, Spelled
 
-# ------------------------------------------------------------------ numbers in words, as digits
-
-
 # ---------------------------------------------------------------------------------------- units
 
 _SIZES: tuple[tuple[str, float, str], ...] = (
@@ -219,7 +216,6 @@ def in_digits(text: str) -> str:
     return _again_in_digits(text) if len(text) <= _KEPT else _rewritten(text)
 
 
-# "10.30 am" and "10.30 Uhr" are times of day. "10.30" by itself can be a price.
 # "10 000 000" and "5 922 kg" contain spaces. Other groups of digits, such as telephone or card
 # numbers, stay. See `_joined`.
 _ROUND = regex(

@@ -1,19 +1,19 @@
-"""The figures that thresholds apply to: of evaluators, of cases, and of costs and times."""
+"""Checks thresholds: the figures of evaluators, cases, costs and times, and what they are for."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from baton.model import AgentCounts, AgentScores, GateResult, Low, counted
+from baton.model import AgentCounts, AgentScores, GateResult, Low, Provenance, counted
 from baton.stats.intervals import quantile
 from baton.store import IndexRow
 
-from .read_thresholds import NAMED_CASES, GateRule, percentile
+from .read_thresholds import NAMED_CASES, BoundTo, GateRule, percentile
 
 
 class Figure(Protocol):
@@ -191,3 +191,28 @@ def _result_of(
     name = rule.evaluator if rule.statistic is None else f"{rule.evaluator}.{rule.statistic}"
     more = {"evaluator": name, "tag": rule.tag, "threshold": rule.limit, "reason": reason}
     return msgspec.convert({**plain, **more}, GateResult)
+
+
+def bound_to(bound: BoundTo | None, provenance: Provenance, *names: str) -> Iterator[str]:
+    """Return what lacks the version that thresholds are for; of some ``names``, or of all."""
+    for name in names or ("dataset", "recordings", "config", "agents", "prompts"):
+        wanted = getattr(bound, name) if bound is not None else None
+        if isinstance(wanted, str):
+            actual = provenance.hash_of(name)
+            if not _is_version(wanted, actual):
+                yield f"{name}: they are for {wanted}, but this is {actual or 'unknown'}"
+        elif wanted is not None:
+            hashes: Mapping[str, str] = getattr(provenance, name)
+            for agent, version in wanted.items():
+                if not _is_version(version, hashes.get(agent)):
+                    known = hashes.get(agent) or "unknown"
+                    yield f"{name} of {agent}: they are for {version}, but this is {known}"
+
+
+# Tables print the first eight characters of a hash, as `git log --oneline` does: `9f28c5b7`.
+_SHORT = 8
+
+
+def _is_version(wanted: str, actual: str | None) -> bool:
+    """Tell whether a hash is the stated one, or begins with it."""
+    return actual == wanted or (len(wanted) >= _SHORT and (actual or "").startswith(wanted))

@@ -13,8 +13,7 @@ from baton.model import GateResult, Low, Placed, Provenance
 from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
-from .bound_versions import bound_to
-from .check_thresholds import figure_of
+from .check_thresholds import bound_to, figure_of
 from .compare_evaluations import Compared, axis_line, compare, missing_line
 from .read_thresholds import BOUND, NAMED_CASES, NOTHING, Decision, Gate, Regression
 from .snapshot import Snapshot, SnapshotBuilder, lacks_baseline, open_side

@@ -65,7 +65,7 @@ _PRINTED = re.compile(
 
 
 def printed_objects(printed: str, build: Callable[[str, dict[str, Any]], Any]) -> Any:
-    """Return the value that Python printed, with objects in it; ``None`` if it is none.
+    """Return the value that Python printed, with objects in it; ``None`` if it cannot be read.
 
     ``build`` gets the class and the fields of each object: ``TextContent(text='hi')``. An object
     that is printed without its fields is ``None``.

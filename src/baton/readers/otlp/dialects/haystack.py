@@ -141,9 +141,10 @@ def _with_plain_answers(messages: list[Message]) -> list[Message]:
 
 
 def _value(attributes: Mapping[str, Any], key: str) -> Any:
-    """Return a value that is written as JSON, or as Python prints it if a part is no JSON.
+    """Return a value from JSON, or from the text that Python prints for it.
 
-    A part that is no JSON is a function, for example: ``streaming_callback=print_streaming_chunk``.
+    Haystack prints a value if a part of it cannot be written as JSON, such as a function:
+    ``streaming_callback=print_streaming_chunk``.
     """
     value = parsed(attributes.get(key))
     if not isinstance(value, str) or value[:1] not in ("{", "["):

@@ -118,7 +118,7 @@ def _generation(span: Span) -> PlainSpan | ModelSpan:
 
 
 def _has_failed(span: Span) -> bool:
-    """Return whether a request or loop ended with an error; its span is OK all the same."""
+    """Return whether a request or loop ended with an error, although its span has the status OK."""
     reasons = parsed(span.attributes.get("gen_ai.response.finish_reasons"))
     return reasons in ("error", ["error"])
 
