@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from baton.session.server_client import connect
 from baton.session.server_rows import EvaluationJob
 from baton.store import read_evaluation
 
+from .conftest import Opening
+from .postgres import Postgres
 from .serving import api
 
 DESK = """
@@ -199,6 +202,48 @@ def test_what_a_killed_server_had_begun_starts_again(store: Store, settings: Set
     while job_of(store, 1, made.id).state in ("waiting", "running"):
         jobs.work(time.time())
     assert job_of(store, 1, made.id).status == "failed"
+
+
+def starts(store: Store) -> int:
+    """Return how often the only evaluation was started."""
+    with store.read() as connection:
+        return int(
+            connection.execute(select(job.c.attempts).where(job.c.project == 1)).scalar_one()
+        )
+
+
+@pytest.mark.heavy
+def test_another_worker_starts_again_what_a_killed_one_had_begun(
+    postgres: Postgres, opening: Opening, settings: Settings, tmp_path: Path
+) -> None:
+    (tmp_path / "desk.py").write_text("import time\ndef answer(message):\n    time.sleep(600)\n")
+    settings.db = postgres.database()
+    store = opening(settings.db)
+    body = msgspec.json.encode({"agent": "support", "dataset": cases()})
+    made = submit(store, 1, "ann", body, settings)
+    lost, other = Jobs(store, settings), Jobs(store, settings)
+    now = time.time()
+    with ExitStack() as ending:
+        ending.callback(lost.stop)
+        lost.work(now)
+        lost.work(now + 200)  # it is renewed
+        other.work(now + 400)
+        assert starts(store) == 1
+        (tmp_path / "desk.py").write_text(DESK)
+        other.work(now + 600)
+        assert starts(store) == 2
+        # The first one was only slow: it ends what is no longer its own, and changes nothing.
+        until = time.monotonic() + 60
+        while not lost.work(now + 600):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        while job_of(store, 1, made.id).state == "running":
+            assert time.monotonic() < until
+            other.work(now + 600)
+            time.sleep(0.05)
+    done = job_of(store, 1, made.id)
+    assert (done.state, done.status, done.results) == ("done", "failed", 2), done.error
+    assert read_evaluation(folder_of(store, 1, done.id)).header.status == "failed"
 
 
 def test_one_that_ends_the_server_each_time_is_given_up(store: Store, settings: Settings) -> None:

@@ -32,7 +32,7 @@ from .issue_work import ask_once, work_of
 from .issues import clean
 from .jobs import judge_named, usual_judge
 from .schema import conversation, dispatch, issue, issue_proof
-from .separate_process import SeparateProcess
+from .separate_process import RequestedWork, SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 from .trials import charge, judge_within, left_of_budget
@@ -140,44 +140,8 @@ class _Running(NamedTuple):
     process: SeparateProcess
 
 
-class Proofs:
-    """Plays the fixes that are to be proven, one after the other, each in its own process."""
-
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store = store
-        self._settings = settings
-        self._running: _Running | None = None
-
-    def work(self, now: float) -> bool:
-        """Start the next one, or check whether the running one has ended.
-
-        Raises:
-            Unavailable: the store is not available now.
-        """
-        one = self._running
-        if one is None:
-            self._running = self._begin(now)
-        elif one.process.has_ended:
-            self._running = None
-            error = one.process.answer().get("error")
-            self._set(one, state="failed" if error else "done", error=error and clean(error))
-            return True
-        elif now > one.until:
-            self._running = None
-            one.process.end()
-            most = one.until - one.begun
-            self._set(one, state="failed", error=f"it took more than {most / 60:g} minutes")
-        elif one.due - now < _LEASE / 2:
-            self._running = one._replace(due=now + _LEASE)
-            self._set(one, due=now + _LEASE)
-        return False
-
-    def stop(self) -> None:
-        """End what runs; it is restarted with the next start."""
-        if self._running is not None:
-            self._running.process.end()
-            self._set(self._running, state="waiting")
-            self._running = None
+class Proofs(RequestedWork[_Running]):
+    """Plays the fixes that are to be proven, and searches for fixes."""
 
     def _begin(self, now: float) -> _Running | None:
         lost = update(issue_proof).where(issue_proof.c.state == "running", issue_proof.c.due <= now)
@@ -212,6 +176,24 @@ class Proofs:
         else:
             process, most = SeparateProcess(_proved, task, "the proof"), _MOST
         return _Running(row.id, row.project, now + _LEASE, now, now + most, process)
+
+    def _end(self, one: _Running, answer: dict[str, Any], now: float) -> None:  # noqa: ARG002
+        error = answer.get("error")
+        self._set(one, state="failed" if error else "done", error=error and clean(error))
+
+    def _look(self, one: _Running, now: float) -> _Running | None:
+        if now > one.until:
+            one.process.end()
+            most = one.until - one.begun
+            self._set(one, state="failed", error=f"it took more than {most / 60:g} minutes")
+            return None
+        if one.due - now < _LEASE / 2:
+            self._set(one, due=now + _LEASE)
+            return one._replace(due=now + _LEASE)
+        return one
+
+    def _put_back(self, one: _Running) -> None:
+        self._set(one, state="waiting")
 
     def _set(self, one: _Running, **values: Any) -> None:
         mine = (issue_proof.c.project == one.project, issue_proof.c.id == one.id)

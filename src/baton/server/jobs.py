@@ -53,8 +53,9 @@ from . import queries
 from .bodies import BodyGone, Place, day_of, get_one
 from .conversations import record_of
 from .database import EVERY_PROJECT
+from .queues import change_taken
 from .schema import job
-from .separate_process import SeparateProcess
+from .separate_process import RequestedWork, SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 from .uploads import file_name, write_upload
@@ -65,6 +66,9 @@ their records are written to a file first, and a filter that was forgotten would
 _ENDED = ("done", "failed")
 _ATTEMPTS = 3
 """Maximum starts of an evaluation: a server that ends in the middle restarts it."""
+_LEASE = 300.0
+"""Seconds after which a running evaluation whose worker is gone starts again. A worker renews it
+between its other tasks, some of which take a minute."""
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}")
 _EXIT_CODES = {"passed": 0, "failed": 1}
 
@@ -407,72 +411,36 @@ def folder_of(store: Store, project: int, number: int, *, ended: bool = False) -
     return Path(folder)
 
 
-class Jobs:
-    """Runs requested evaluations, one after the other, each in its own process.
+class _Running(NamedTuple):
+    project: int
+    id: int
+    due: float
+    process: SeparateProcess
 
-    An agent may crash, hang or leak memory, which must not affect the worker.
-    """
+
+class Jobs(RequestedWork[_Running]):
+    """Runs requested evaluations."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
-        self._store = store
-        self._settings = settings
-        self._running: _Running | None = None
-        self._is_taken_up = store.is_postgresql
+        super().__init__(store, settings)
+        # One worker at a time works on SQLite, so what seems to run was left by a killed one.
+        self._is_alone = not store.is_postgresql
 
-    def work(self, now: float) -> bool:
-        """Start the next one, or check whether the running one has ended.
-
-        Raises:
-            Unavailable: the store is not available now.
-        """
-        if not self._is_taken_up:
-            self._take_up()
-        if self._running is None:
-            self._running = self._begin()
-        elif self._running.process.has_ended:
-            ended, self._running = self._running, None
-            self._end(ended, now)
-            return True
-        else:
-            self._look(self._running, now)
-        return False
-
-    def _look(self, one: _Running, now: float) -> None:
-        """End evaluations that a user stopped."""
-        if not one.process.is_stopped:
-            state = select(job.c.state).where(job.c.project == one.project, job.c.id == one.id)
-            with self._store.read() as connection:
-                if connection.execute(state).scalar() == "running":
-                    return
-        one.process.stop(now)
-
-    def stop(self) -> None:
-        """End what runs; it is restarted with the next start."""
-        if self._running is None:
-            return
-        self._running.process.end()
-        self._set(self._running, state="waiting")
-        self._running = None
-
-    def _take_up(self) -> None:
-        """Restart the work of a killed process."""
-        with self._store.write() as connection:
-            begun = update(job).where(job.c.state == "running").values(state="waiting")
-            connection.execute(begun, execution_options=EVERY_PROJECT)
-        self._is_taken_up = True
-
-    def _begin(self) -> _Running | None:
-        waiting = select(job).where(job.c.state == "waiting").order_by(job.c.id).limit(1)
+    def _begin(self, now: float) -> _Running | None:
+        is_lost = (job.c.state == "running") & ((job.c.due <= now) | self._is_alone)
+        waiting = select(job).where((job.c.state == "waiting") | is_lost)
         with self._store.write() as connection:
             row = connection.execute(
-                waiting.with_for_update(skip_locked=True), execution_options=EVERY_PROJECT
+                waiting.order_by(job.c.id).limit(1).with_for_update(skip_locked=True),
+                execution_options=EVERY_PROJECT,
             ).one_or_none()
             if row is None:
                 return None
             mine = (job.c.project == row.project, job.c.id == row.id)
             message = f"the server ended {_ATTEMPTS} times while this was evaluated"
-            failed = {"state": "failed", "error": message, "exit_code": 3, "ended": time.time()}
-            begun = {"state": "running", "attempts": row.attempts + 1}
+            failed = {"state": "failed", "error": message, "exit_code": 3, "ended": now}
+            due = now + _LEASE
+            begun = {"state": "running", "attempts": row.attempts + 1, "due": due}
             is_given_up = row.attempts >= _ATTEMPTS
             change = update(job).where(*mine).values(failed if is_given_up else begun)
             connection.execute(change)
@@ -484,27 +452,35 @@ class Jobs:
         def task(folder: Path) -> _Task:
             return _Task(self._settings, row.project, row.id, place, folder, row.created)
 
-        return _Running(row.project, row.id, SeparateProcess(_evaluated, task, "the evaluation"))
+        process = SeparateProcess(_evaluated, task, "the evaluation")
+        return _Running(row.project, row.id, due, process)
 
-    def _end(self, ended: _Running, now: float) -> None:
-        answer = ended.process.answer()
-        _note_interrupted(self._store, ended.project, ended.id)
-        if ended.process.is_stopped:
-            return
-        state = "failed" if "error" in answer else "done"
-        self._set(ended, state=state, ended=now, **answer)
+    def _look(self, one: _Running, now: float) -> _Running:
+        """End an evaluation that a user stopped, or that another worker took; keep the others."""
+        if one.process.is_stopped:
+            one.process.stop(now)
+            return one
+        if self._state(one) != "running":
+            one.process.stop(now)
+        elif one.due - now < _LEASE / 2 and change_taken(self._store, job, one, due=now + _LEASE):
+            return one._replace(due=now + _LEASE)
+        return one
 
-    def _set(self, one: _Running, **values: Any) -> None:
-        # An evaluation that a user stopped in the meantime stays stopped.
-        mine = (job.c.project == one.project, job.c.id == one.id, job.c.state == "running")
-        with self._store.write() as connection:
-            connection.execute(update(job).where(*mine).values(values))
+    def _end(self, one: _Running, answer: dict[str, Any], now: float) -> None:
+        if self._state(one) is not None:
+            _note_interrupted(self._store, one.project, one.id)
+        if not one.process.is_stopped:
+            state = "failed" if "error" in answer else "done"
+            change_taken(self._store, job, one, state=state, ended=now, **answer)
 
+    def _state(self, one: _Running) -> str | None:
+        """Return its state; ``None`` if another worker took it."""
+        mine = (job.c.project == one.project, job.c.id == one.id, job.c.due == one.due)
+        with self._store.read() as connection:
+            return connection.execute(select(job.c.state).where(*mine)).scalar()
 
-class _Running(NamedTuple):
-    project: int
-    id: int
-    process: SeparateProcess
+    def _put_back(self, one: _Running) -> None:
+        change_taken(self._store, job, one, state="waiting")
 
 
 class _Task(msgspec.Struct):

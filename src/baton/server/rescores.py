@@ -27,7 +27,7 @@ from .database import EVERY_PROJECT, available
 from .judging import WAITING
 from .rescoring import Counts, RescoreRequest, run_rescore
 from .schema import judging, rescore
-from .separate_process import SeparateProcess
+from .separate_process import RequestedWork, SeparateProcess
 from .settings import Settings
 from .store import Store, open_store
 
@@ -241,33 +241,10 @@ class _Running(NamedTuple):
     holding: ExitStack
 
 
-class Rescores:
-    """Runs the API's requests, one after the other, in a separate process."""
+class Rescores(RequestedWork[_Running]):
+    """Runs the API's requests."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store = store
-        self._settings = settings
-        self._running: _Running | None = None
-
-    def work(self, now: float) -> bool:
-        """Start the next one, or check whether the running one has ended.
-
-        Raises:
-            Unavailable: the store is not available now.
-        """
-        one = self._running
-        if one is not None:
-            if not one.process.has_ended:
-                return False
-            self._running = None
-            with one.holding:
-                answer = one.process.answer()
-                error = answer.get("error")
-                if answer.get("exit_code") == _WRONG:
-                    _set(self._store, one.number, state="failed", error=error, ended=now)
-                elif error is not None:  # it will be tried again
-                    LOG.warning("rescore %d: %s", one.number, error)
-            return True
+    def _begin(self, now: float) -> _Running | None:
         waiting = select(rescore.c.id, rescore.c.attempts).where(
             rescore.c.by.is_not(None), rescore.c.state.in_(("waiting", "running", "stopped"))
         )
@@ -276,34 +253,35 @@ class Rescores:
                 waiting.order_by(rescore.c.id).limit(1), execution_options=EVERY_PROJECT
             ).one_or_none()
         if row is None:
-            return False
+            return None
         with ExitStack() as holding:
             if not holding.enter_context(alone(self._store, self._settings)):
-                return False
+                return None
             if row.attempts >= _ATTEMPTS:
                 message = (
                     f"it crashed {_ATTEMPTS} times at the same place, maybe due to lack of memory"
                 )
                 _set(self._store, row.id, state="failed", error=message, ended=now)
-                return True
+                return None
             _set(self._store, row.id, state="running", attempts=row.attempts + 1)
             process = SeparateProcess(
                 _rescore, lambda _: _Task(self._settings, row.id), "the rescore"
             )
-            self._running = _Running(row.id, process, holding.pop_all())
-        return False
+            return _Running(row.id, process, holding.pop_all())
 
-    def stop(self) -> None:
-        """Stop the running rescore; it continues after the next start."""
-        one, self._running = self._running, None
-        if one is None:
-            return
+    def _end(self, one: _Running, answer: dict[str, Any], now: float) -> None:
+        error = answer.get("error")
         with one.holding:
-            one.process.end()
-            begun = update(rescore).where(rescore.c.id == one.number, rescore.c.state == "running")
-            with self._store.write() as connection:
-                waits = begun.values(state="waiting", attempts=0)
-                connection.execute(waits, execution_options=EVERY_PROJECT)
+            if answer.get("exit_code") == _WRONG:
+                _set(self._store, one.number, state="failed", error=error, ended=now)
+            elif error is not None:  # it will be tried again
+                LOG.warning("rescore %d: %s", one.number, error)
+
+    def _put_back(self, one: _Running) -> None:
+        begun = update(rescore).where(rescore.c.id == one.number, rescore.c.state == "running")
+        with one.holding, self._store.write() as connection:
+            waits = begun.values(state="waiting", attempts=0)
+            connection.execute(waits, execution_options=EVERY_PROJECT)
 
 
 def _rescore(task: _Task) -> dict[str, Any]:

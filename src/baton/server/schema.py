@@ -728,6 +728,7 @@ job = Table(
     Column("request", Text, nullable=False),  # JSON
     Column("state", Text, nullable=False),  # waiting, running, done, failed
     Column("attempts", Integer, nullable=False),
+    Column("due", Double, nullable=False, server_default="0"),  # when its worker counts as lost
     Column("folder", Text),  # the folder of the evaluation, when it exists
     Column("status", Text),  # status of the evaluation: passed, failed, error
     Column("exit_code", Integer),

@@ -1,4 +1,7 @@
-"""Work in a separate process: agents may crash, hang or leak memory, and the worker continues."""
+"""Requested work in separate processes: agents may crash, hang or leak memory, the worker does not.
+
+Evaluations, proofs of fixes and rescores are each a queue of :class:`RequestedWork`.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,21 @@ import shutil
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
 from baton.model import BatonError, InputError, Terminated
 
 from .bodies import BodyGone
+from .settings import Settings
+from .store import Store
 
 _T = TypeVar("_T")
+_R = TypeVar("_R", bound="Running")
 _PATIENCE = 8.0
 """Seconds that a stopped process has to end by itself, so that its agents can clean up."""
 _ANSWER = "answer.json"
@@ -82,6 +89,63 @@ class SeparateProcess:
             answer = {"error": f"{self._what} ended with {code} and no result", "exit_code": 3}
         shutil.rmtree(self._folder, ignore_errors=True)
         return answer
+
+
+class Running(Protocol):
+    """A piece of work that runs."""
+
+    @property
+    def process(self) -> SeparateProcess:
+        """Where it runs."""
+
+
+class RequestedWork(ABC, Generic[_R]):
+    """Does what users request: one piece after the other, each in a separate process."""
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+        self._running: _R | None = None
+
+    def work(self, now: float) -> bool:
+        """Start the next piece, or look at the running one; return whether one has ended.
+
+        Raises:
+            Unavailable: the store is not available now.
+        """
+        one = self._running
+        if one is None:
+            self._running = self._begin(now)
+        elif one.process.has_ended:
+            self._running = None
+            self._end(one, one.process.answer(), now)
+            return True
+        else:
+            self._running = self._look(one, now)
+        return False
+
+    def stop(self) -> None:
+        """End what runs; it starts again with the next start of the server."""
+        one, self._running = self._running, None
+        if one is not None:
+            one.process.end()
+            self._put_back(one)
+
+    @abstractmethod
+    def _begin(self, now: float) -> _R | None:
+        """Start the next piece; return ``None`` if none waits."""
+
+    @abstractmethod
+    def _end(self, one: _R, answer: dict[str, Any], now: float) -> None:
+        """Store the answer of an ended process."""
+
+    def _look(self, one: _R, now: float) -> _R | None:  # noqa: ARG002
+        """Look at a process that runs; return ``None`` if it was ended."""
+        return one
+
+    @abstractmethod
+    def _put_back(self, one: _R) -> None:
+        """Have an ended process start again later."""
 
 
 def _run(work: Callable[[_T], dict[str, Any]], task: _T, folder: Path) -> None:
