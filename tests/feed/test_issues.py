@@ -132,6 +132,29 @@ def test_another_fault_of_the_same_dispatch_stays_an_issue_of_its_own() -> None:
     }
 
 
+def test_what_a_finding_settles_for_a_judge_is_the_issue_of_the_evaluator_of_that_finding() -> None:
+    seen = trace(
+        "Check it.",
+        run("desk", build.delegate("lab", "Check it.", tools_allowed=["read"])),
+        run("lab", build.call("charge", {"amount": 3}, "ok"), output="Checked."),
+    )
+    seen.turns[0].dispatches[0].tools_source = "definition"
+    judge = {"model": "openai:unused", "api_key": "unused"}
+    scores = [
+        score
+        for name in ("scope_fidelity", "dispatch_scope")
+        for score in baton.score(seen, evaluators=[name], judge=judge).results[0].scores
+    ]
+    assert [score.status for score in scores] == ["failed", "failed"]
+    for some in (scores, scores[:1], scores[1:]):
+        collector = Collector()
+        collector.see(seen)
+        collector.add(failures_of(seen, some))
+        (issue,) = collector.issues()
+        assert (issue.fault, issue.count) == ("tool_executed", 1)
+        assert "tool=charge" in issue.title
+
+
 def _died(number: int, receiver: str, at: float | None) -> Failure:
     return Failure(
         conversation=f"c{number}",

@@ -242,6 +242,14 @@ def test_a_second_server_of_a_store_and_a_port_in_use_are_refused(
         second = baton("serve", "--port", str(served.client.port), "--folder", "other")
         assert second.code == 2
         assert re.search(r"--port: cannot listen on .*Address already in use", second.err)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        second = baton("serve", "--port", "0", "--grpc-port", port, "--folder", "other")
+        assert second.code == 2
+        assert f"baton: --grpc-port: cannot listen on 127.0.0.1:{port}" in second.err
+        assert "internal error" not in second.err
 
 
 def test_other_addresses_need_keys(baton: Run, tmp_path: Path) -> None:

@@ -147,7 +147,9 @@ def test_a_changed_file_is_followed_and_a_wrong_one_changes_nothing(tmp_path: Pa
     assert told == ["these changes need a restart: port"]
     assert not change("quite: 3\n", 2)
     assert live.now.quiet == 2.0
+    assert told[1].startswith("the settings were not changed: ")
     assert "did you mean `quiet`" in told[1]
+    assert "\n" not in told[1]  # a note is one line
     assert not live.reload()
     assert len(told) == 2
     assert not change("quiet: 2\nport: 1\nprojects: [a]\nidentity_rights: [admin]\n", 3)

@@ -121,7 +121,8 @@ def split(failure: Failure, details: Mapping[str, Any]) -> Iterator[Failure]:
     findings = [each for each in _list(listed) if isinstance(each, Mapping)]
     settled = details.get("settled_by")
     if isinstance(settled, Mapping):  # a judge was not asked, as the record settles it
-        findings.append(settled)
+        about = settled.get("about")
+        findings.append({**(about if isinstance(about, Mapping) else {}), **settled})
     faults = [each for each in findings if not each.get("warning")]
     named = [each for each in faults if isinstance(each.get("kind"), str)]
     for each in named:

@@ -183,6 +183,11 @@ def serve(settings: LiveSettings, role: Role, tell: Tell, pages: PagesOf | None 
             for name in now.projects:
                 store.project(name, create=True)
             asyncio.run(_serve(store, settings, role, tell, pages))
+        except ExceptionGroup as several:
+            # Tasks end in a group, even if one alone failed, such as on a gRPC port in use.
+            if len(several.exceptions) > 1:
+                raise
+            raise several.exceptions[0] from None
         finally:
             store.close()
 

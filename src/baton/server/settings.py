@@ -453,7 +453,8 @@ class LiveSettings:
         try:
             new = load_settings(self._file, self._options)
         except InputError as error:
-            self._tell(f"the settings were not changed:\n{error}")
+            for problem in error.problems:
+                self._tell(f"the settings were not changed: {problem}")
             return False
         old = self.now
         self.now = msgspec.structs.replace(new, **{name: getattr(old, name) for name in _FIXED})

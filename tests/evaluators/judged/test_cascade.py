@@ -38,7 +38,9 @@ def test_a_finding_that_settles_the_question_spares_the_judge() -> None:
     )
     assert (first.status, first.value, first.judge) == ("failed", 0.0, None)
     assert first.reason.startswith("settled by `target_known`, no judge was asked: there is no")
-    assert first.details["settled_by"] == {"finding": "target_known", "kind": "unknown_target"}
+    settled = first.details["settled_by"]
+    assert (settled["finding"], settled["kind"]) == ("target_known", "unknown_target")
+    assert first.reason.endswith(settled["says"])
     assert first.details["label"] == "wrong"
     assert first.evidence
     assert second.judge is not None

@@ -261,10 +261,16 @@ def _decision(
 
 
 class Settlement(Details, kw_only=True):
-    """The finding that gave the verdict instead of a judge."""
+    """The finding that gave the verdict instead of a judge.
+
+    ``says`` is its sentence, and ``about`` the fields of its kind, such as the tool: the evaluator
+    of the same finding states both, so that its failure and this one are the same issue.
+    """
 
     finding: str = ""
     kind: str = ""
+    says: str | UnsetType = UNSET
+    about: dict[str, Any] | UnsetType = UNSET
 
 
 class DistilledDetails(Details, kw_only=True):
@@ -544,7 +550,12 @@ class Scorer(NamedTuple):
     def settled(self, settled: Settled) -> Score:
         """Return the verdict of a finding, without calling a judge."""
         finding = settled.finding
-        settled_by = Settlement(finding=settled.source, kind=finding.kind)
+        settled_by = Settlement(
+            finding=settled.source,
+            kind=finding.kind,
+            says=finding.says,
+            about=finding.details or UNSET,
+        )
         details = JudgedDetails(label=settled.label, settled_by=settled_by)
         reason = f"settled by `{settled.source}`, no judge was asked: {finding.says}"
         value = self.rubric.answer.score_of(settled.label) or 0.0
