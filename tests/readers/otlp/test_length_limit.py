@@ -20,6 +20,7 @@ from baton.evaluators import (
 )
 from baton.model import EvalContext, Trace
 
+from .exports import DATA, FILES
 from .spans import agent, model, read_trace, spans, tool, tools
 
 EVALUATORS = (
@@ -74,6 +75,25 @@ def test_a_limit_adds_no_failure(recording: str, limit: int, tmp_path: Path) -> 
     trace = _load(recording, limit, tmp_path)
     assert _failed(trace) <= _failed(whole)
     assert trace.dropped[0].what == "values truncated by a length limit of attributes"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("limit", [128, 256, 512, 1024])
+def test_no_limit_adds_a_failure_to_any_recording(limit: int, tmp_path: Path) -> None:
+    for file in FILES:
+        spans = _truncated(msgspec.json.decode(file.read_bytes()), limit)
+        (tmp_path / "spans.json").write_bytes(msgspec.json.encode(spans))
+        whole = {name for trace in load_traces(file) for name in _failed(trace)}
+        for trace in load_traces(tmp_path / "spans.json"):
+            assert _failed(trace) <= whole, file
+
+
+def test_what_was_truncated_proves_no_failure(tmp_path: Path) -> None:
+    """Instructions show which agent sent a request, and lists of tools which tools are agents."""
+    for recording, limit in (("langgraph-genai/own_agents", 128),
+                             ("google-adk/task_nested_content", 512)):  # fmt: skip
+        trace = _load(str(DATA / f"{recording}.json"), limit, tmp_path)
+        assert _failed(trace) == set(), recording
 
 
 def test_agents_of_langgraph_keep_their_names_if_their_path_is_truncated(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from .span_content import (
     ToolSpan,
     WorkflowSpan,
     instructions_text,
+    is_own,
 )
 from .steps import write_steps
 from .turns import whole_turns
@@ -78,8 +79,8 @@ def read_conversation(
     conversation: Conversation, source: Source, catalog: Catalog, *, torn: bool = False
 ) -> Trace:
     """Read the spans of one conversation; ``torn`` when some of the recording was lost."""
-    reader = _Reader(catalog, torn)
     truncated = without_truncated(conversation)
+    reader = _Reader(catalog, torn, truncated=truncated > 0)
     if truncated:
         reader.dropped["values truncated by a length limit of attributes"] = truncated
     for nodes in whole_turns(conversation.turns, conversation.logs):
@@ -132,8 +133,9 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
 
 
 class _Reader:
-    def __init__(self, catalog: Catalog, torn: bool) -> None:
+    def __init__(self, catalog: Catalog, torn: bool, *, truncated: bool) -> None:
         self._torn = torn
+        self._truncated = truncated
         self.builder = TraceBuilder(catalog)
         self.cards: dict[str, AgentCard] = {}
         self.case: str | None = None
@@ -177,7 +179,7 @@ class _Reader:
         offer_tools(turn, self.cards, actions)
         turn.runs = in_start_order(turn)
         _finish(self.builder, turn, nodes, runs, self._torn)
-        settle_unproven(turn, runs, actions)
+        settle_unproven(turn, runs, actions, truncated=self._truncated)
         self._contexts.add(turn, runs)
         for node in nodes:
             # Otherwise parents and children keep each other alive until the garbage collector
@@ -479,7 +481,8 @@ def _finish(
     for node in nodes:
         says = node.says
         if node.in_agent is None and node.in_tool is None:
-            if type(says) is WorkflowSpan or (type(says) is PlainSpan and node.parent is None):
+            is_outermost = node.parent is None or is_own(node.parent)
+            if type(says) is WorkflowSpan or (type(says) is PlainSpan and is_outermost):
                 frames.append((node, says))
     turn.started = min([node.started for node in nodes if node.started], default=None)
     ends = [node.ended for node in nodes if node.ended < inf]

@@ -210,10 +210,13 @@ class PlainSpan(_Conversing, kw_only=True, eq=False):
     """Any other span. ``lost``: a description of the content that no rule reads.
 
     ``agent`` is its reading as an agent, in case it is one; or the definition of an agent.
+    ``is_own``: the program made it, or its web framework or HTTP client, and not the framework of
+    its agents.
     """
 
     lost: str | None = None
     agent: AgentSpan | None = None
+    is_own: bool = False
 
 
 # Code that runs for every span checks `type(says) is ToolSpan`. If the answer is no, `isinstance`
@@ -302,7 +305,8 @@ class Node(msgspec.Struct, eq=False):
     """A span in the tree, made by ``node_of``.
 
     ``started`` and ``ended`` are for comparison: a span without a start comes first, and a span
-    without an end lasts for ever. ``in_agent`` is the nearest agent above. ``in_tool``,
+    without an end lasts for ever. ``is_torn``: the span that it names as its parent is not
+    recorded. ``in_agent`` is the nearest agent above. ``in_tool``,
     ``in_model`` and ``in_workflow`` are the nearest ones above that belong to that agent, and
     ``in_workflow`` also belongs to that tool.
     """
@@ -313,10 +317,16 @@ class Node(msgspec.Struct, eq=False):
     ended: float
     parent: Node | None = None
     children: list[Node] = msgspec.field(default_factory=list)
+    is_torn: bool = False
     in_agent: Node | None = None
     in_tool: Node | None = None
     in_model: Node | None = None
     in_workflow: Node | None = None
+
+
+def is_own(node: Node) -> bool:
+    """Return whether the program made a span, and not the framework of its agents."""
+    return type(node.says) is PlainSpan and node.says.is_own
 
 
 def node_of(span: Span, says: Reading, parent: Node | None = None) -> Node:

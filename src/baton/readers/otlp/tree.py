@@ -19,6 +19,7 @@ from .span_content import (
     ToolSpan,
     WorkflowSpan,
     as_workflow,
+    is_own,
     node_of,
 )
 
@@ -38,7 +39,8 @@ _time = attrgetter("started", "ended")
 def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     """Read the spans and return their nodes in start order, but parents before children.
 
-    A span is a root if its parent is missing or is one of its own descendants.
+    A span is a root if its parent is missing or is one of its own descendants. The program's own
+    spans are nobody's children. They come last, but those around all others come first.
     """
     names: set[str] = set()
     nodes = [node_of(span, read_span(span, names)) for span in spans]
@@ -50,6 +52,9 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
             key = (span.trace_id, span.parent_id)
             parent = _around(node, same[key]) if key in same else by_id.get(key)
             node.parent = parent if parent is not node else None
+            node.is_torn = parent is None
+    own, around = _look_past(nodes)
+    nodes = [node for node in nodes if not is_own(node)] if own else nodes
     _rejoin(nodes)
     for node in nodes:
         if node.parent is not None:
@@ -63,11 +68,20 @@ def build_tree(spans: list[Span], logs: list[Event]) -> list[Node]:
     alone = resolve(ordered, names, logs)
     _take_in(ordered)
     roots = [node for node in roots if node.parent is None]
-    ordered = _walk(roots)
-    _look_up(ordered)
+    for node in roots if around else ():
+        node.parent = around.get(id(node))
+    own.sort(key=_time)
+    outer = [node for node in own if node.parent is None]
+    inner = [node for node in own if node.parent is not None]
+
+    def whole() -> list[Node]:
+        found = outer + _walk(roots) + inner
+        _look_up(found)
+        return found
+
+    ordered = whole()
     if _imply(ordered):
-        ordered = _walk(roots)
-        _look_up(ordered)
+        ordered = whole()
     if _demote(ordered):
         _look_up(ordered)
     return ordered + alone
@@ -124,6 +138,45 @@ def _open_circles(nodes: list[Node]) -> None:
         safe.update(path)
 
 
+def _look_past(nodes: list[Node]) -> tuple[list[Node], dict[int, Node]]:
+    """Put what is below a span of the program itself below the nearest span of a convention.
+
+    Conventions show who called whom by what is directly below what. The program's own spans can be
+    anywhere between: a function inside a tool, which calls an agent, or the client that sends a
+    request to a model.
+
+    Returns:
+        The program's own spans, and the outermost of them around each span that has only such
+        spans around it, for example that of a web server, by the id of the node.
+    """
+    own = [node for node in nodes if is_own(node)]
+    tops: dict[int, Node] = {}
+    for node in own:
+        path: dict[int, Node] = {}
+        top = node
+        while id(top) not in tops:
+            path[id(top)] = top
+            if top.parent is None or not is_own(top.parent):
+                break
+            if id(top.parent) in path:
+                top.parent = None  # a circle of parents
+                break
+            top = top.parent
+        tops.update(dict.fromkeys(path, tops.get(id(top), top)))
+    around: dict[int, Node] = {}
+    for node in nodes if own else ():
+        top = tops.get(id(node if is_own(node) else node.parent), node)
+        if top is node:
+            continue
+        node.parent = top.parent if top.parent is not node else None
+        if top.parent is None:
+            if is_own(node):
+                node.parent = top
+            else:
+                around[id(node)] = top
+    return own, around
+
+
 def _rejoin(nodes: list[Node]) -> None:
     """Put a failed request below the agent that failed because of it, if a span between is lost.
 
@@ -131,12 +184,7 @@ def _rejoin(nodes: list[Node]) -> None:
     request names a parent that is missing, and the agent has the same error.
     """
     lost = [
-        node
-        for node in nodes
-        if node.parent is None
-        and node.span.parent_id
-        and type(node.says) is ModelSpan
-        and node.says.failed
+        node for node in nodes if node.is_torn and type(node.says) is ModelSpan and node.says.failed
     ]
     if not lost:
         return

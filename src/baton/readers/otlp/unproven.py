@@ -8,16 +8,27 @@ from .dispatches import ActionsByRun
 from .runs import RunSpans
 
 
-def settle_unproven(turn: Turn, runs: list[RunSpans], actions: ActionsByRun) -> None:
+def settle_unproven(
+    turn: Turn, runs: list[RunSpans], actions: ActionsByRun, *, truncated: bool
+) -> None:
     """Set the status of dispatches to unknown if no span shows that they had no effect.
 
     If an agent passes control on, and no other agent then has a span, these spans can be missing:
     a sampler dropped them, or they are exported later. The same is true for a call of an agent that
     has no answer. Only what follows shows that nothing came of it: the sender's model was asked
     again, or of several transfers in one answer another one was carried out.
+
+    If values were ``truncated``, not even that shows it: the instructions in the next request would
+    have shown that the other agent sent it. And a result that seems to be missing was truncated.
     """
     if turn.status != "completed":
         return
+    for dispatch in turn.dispatches if truncated else ():
+        if dispatch.status == "completed" and dispatch.kind == "delegate":
+            if dispatch.result is None and "result" not in dispatch.unknown:
+                dispatch.unknown.append("result")
+        elif dispatch.status == "unanswered":
+            dispatch.status = "unknown"
     for each in turn.runs:
         _settle_last_calls(each)
     open_ = {d.id: d for d in turn.dispatches if d.status == "unanswered"}

@@ -90,7 +90,7 @@ def read_span(span: Span, names: set[str]) -> Reading:
         if len(shape) <= MOST_NAMES:
             _PLANS[shape] = plan
     if plan is None:
-        return PlainSpan()
+        return PlainSpan(is_own=True)
     says = plan.read(span)
     if type(says) is ModelSpan:
         if says.usage is None:

@@ -175,12 +175,8 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
         del message["content"]
     if message.get("role") == "unknown":
         del message["role"]
-    calls: dict[str, dict[str, Any]] = {}
-    for key, value in row.items():
-        if key.startswith("tool_calls."):
-            index, _, name = key.removeprefix("tool_calls.").partition(".")
-            calls.setdefault(index, {})[name] = value
-    return {**message, "tool_calls": list(calls.values())} if calls else message
+    calls = numbered(row, "tool_calls.")
+    return {**message, "tool_calls": calls} if calls else message
 
 
 def instructions(span: Span) -> Any:

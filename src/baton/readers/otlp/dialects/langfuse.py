@@ -68,7 +68,8 @@ def read(span: Span) -> Reading:
         says = ToolSpan(name=span.name, arguments=arguments, result=content(made))
         hand_over(says, None, attributes)
     else:
-        says = PlainSpan(name=span.name, heard=_arguments(given, only=True))
+        is_own = _OF_LANGCHAIN.isdisjoint(attributes)
+        says = PlainSpan(name=span.name, heard=_arguments(given, only=True), is_own=is_own)
     says.framework = "langfuse"
     fail(says, span)
     # The program can set a level even if no exception was raised and the status is OK.

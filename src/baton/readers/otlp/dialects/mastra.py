@@ -219,7 +219,7 @@ def _rejoin(own: list[Node]) -> None:
 
     Up to version 1.0, the span of an agent that fails never ends, so it is not exported.
     """
-    lost = [n for n in own if n.parent is None and n.span.parent_id and type(n.says) is ModelSpan]
+    lost = [n for n in own if n.parent is None and n.is_torn and type(n.says) is ModelSpan]
     if not lost or len(lost) > _MOST_LOST:
         return
     failed = [node for node in own if node.says.failed and _sub_agent(node) and not node.children]
@@ -335,7 +335,7 @@ def _agent_of(loop: Node, whole: ModelSpan) -> AgentSpan | None:
     around = loop.parent
     if around is not None and type(around.says) is AgentSpan:
         return around.says
-    if not loop.span.parent_id or (around is not None and _sub_agent(around) is None):
+    if (not loop.is_torn) if around is None else _sub_agent(around) is None:
         return None
     errors = (_error_in(node) for node in _below(loop)) if whole.failed else iter(())
     return AgentSpan(

@@ -124,7 +124,9 @@ def read(span: Span) -> Reading:
         )
         fail(says, span)
     elif kind in _CHAINS:
-        says = PlainSpan(name=span.name)
+        # Other scopes are tracers of programs, which mark their own functions: `@tracer.chain`.
+        is_own = bool(span.scope) and not (span.scope.startswith(_SCOPES) or _translated(span))
+        says = PlainSpan(name=span.name, is_own=is_own)
         if _translated(span):
             says.heard, says.spoken = (_messages(attributes, side) for side in ("input", "output"))
         fail(says, span)
@@ -230,23 +232,18 @@ def _rows(attributes: Mapping[str, Any], prefix: str) -> list[Message]:
     return [message for message in messages if message is not None]
 
 
+_LISTS = ("tool_calls.", "contents.")
+
+
 def _row(row: Mapping[str, Any]) -> Message | None:
     """Read one flattened message."""
     message: dict[str, Any] = {"role": row.get("role", "user")}
-    calls: dict[str, dict[str, Any]] = {}
-    blocks: dict[str, dict[str, Any]] = {}
-    for key, value in row.items():
-        head, _, rest = key.partition(".")
-        if head == "tool_calls":
-            index, _, name = rest.partition(".")
-            calls.setdefault(index, {})[name.rpartition(".")[2]] = value
-        elif head == "contents":
-            index, _, name = rest.partition(".")
-            blocks.setdefault(index, {})[name.removeprefix("message_content.")] = value
-        else:
-            message[key] = value
+    message |= {key: value for key, value in row.items() if not key.startswith(_LISTS)}
+    calls, blocks = (numbered(row, prefix) for prefix in _LISTS)
     if calls:
-        message["tool_calls"] = list(calls.values())
+        message["tool_calls"] = [
+            {name.rpartition(".")[2]: value for name, value in call.items()} for call in calls
+        ]
     elif "function_call_name" in row:
         call = {
             "name": row["function_call_name"],
@@ -254,7 +251,10 @@ def _row(row: Mapping[str, Any]) -> Message | None:
         }
         message["tool_calls"] = [call]
     if blocks and "content" not in message:
-        message["content"] = [_block(block) for block in blocks.values()]
+        message["content"] = [
+            _block({name.removeprefix("message_content."): value for name, value in block.items()})
+            for block in blocks
+        ]
     return read_message(message)
 
 

@@ -138,7 +138,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
         # The span of an agent that raises is never ended, so that it is not exported.
         if type(node.says) is ModelSpan and node.says.framework == _FRAMEWORK:
             step = node.parent or node
-            if step.parent is None and step.span.parent_id:
+            if step.is_torn:
                 node.says.agent = _named_by(node.says)
     latest: dict[str | None, Node] = {}
     for node in sorted(nodes, key=lambda node: node.started):

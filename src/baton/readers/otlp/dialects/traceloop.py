@@ -21,6 +21,8 @@ from baton.readers.otlp.span_content import (
 from .dialect import Dialect
 
 KIND = "traceloop.span.kind"
+_DECORATORS = "traceloop.tracer"
+"""The scope of functions of the program that are marked as tasks and workflows."""
 _LANGCHAIN = "opentelemetry.instrumentation.langchain"
 _AGNO = "instrumentation.agno"
 _LLAMA_INDEX = "instrumentation.llamaindex"
@@ -59,7 +61,7 @@ def read(span: Span) -> Reading:
     elif kind is None:
         says = genai.read_model(span)
     else:
-        says = PlainSpan(name=_entity(span))
+        says = PlainSpan(name=_entity(span), is_own=span.scope == _DECORATORS)
     if _LLAMA_INDEX in span.scope:
         says.framework = "llama-index"
     elif _AGNO in span.scope:
