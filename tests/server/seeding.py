@@ -125,6 +125,7 @@ def add_sum(store: Store, hour: int, to: str, evaluator: str = "", **values: Any
         "input_tokens": 100,
         "output_tokens": 10,
         "cost_usd": 0.5,
+        "cost_known": 10,
         "seconds": 20.0,
         **values,
     }

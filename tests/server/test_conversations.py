@@ -11,7 +11,9 @@ from sqlalchemy import select, update
 
 import baton
 from baton.model import Trace
+from baton.model.prices import ModelPrice
 from baton.server import completeness, conversations, span_chunks
+from baton.server.agents import agents
 from baton.server.bodies import BodyGone, day_of
 from baton.server.conversations import BEYOND, DELETED, Bounds, record_of
 from baton.server.inbox import Inbox, entry_of
@@ -31,6 +33,7 @@ from baton.server.schema import (
 )
 from baton.server.score_rows import add_scores
 from baton.server.store import Store
+from baton.server.sums import edges, trends
 from baton.server.worker import Worker
 
 from .otlp import send, work
@@ -553,3 +556,34 @@ def test_a_return_is_no_dispatch_in_the_count_as_in_scores(store: Store) -> None
     (result,) = baton.score(record, evaluators=[{"type": "dispatch_completed", "optional": True}])
     assert result.efficiency is not None
     assert only(store)["dispatches"] == result.efficiency.dispatches == len(kinds) - 1
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [(None, None), ({"m-1": ModelPrice(input=1, output=2)}, (300 + 2 * 50) / 1e6)],
+)
+def test_costs_are_computed_with_prices_and_unknown_without(
+    store: Store, prices: dict[str, ModelPrice] | None, cost: float | None
+) -> None:
+    model = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": "m-1",
+        "gen_ai.usage.input_tokens": "300",
+        "gen_ai.usage.output_tokens": "50",
+    }
+    sent = body(
+        span(1, 1, agent="desk"),
+        span(1, 4, 1, **model),
+        span(1, 2, 1, agent="lab"),
+        span(1, 3, 2, **model),
+    )
+    worker = Worker(store, Bounds(quiet=1.0, prices=prices))
+    send(store, 1, [sent], AT)
+    work(worker, AT + 60)
+    (edge,) = edges(store, 1)
+    lab, desk = sorted(agents(store, 1), key=lambda each: each.sent)
+    (day,) = trends(store, 1, since=AT - 86_400, until=AT + 86_400)
+    assert (edge.dispatches, desk.cost_usd) == (1, None)
+    assert edge.cost_usd == lab.cost_usd == day.cost_usd == cost
+    assert only(store)["cost_usd"] == (None if cost is None else 2 * cost)
+    assert_days_follow(store)

@@ -20,7 +20,9 @@ import pytest
 
 from baton.server.access import create_key
 from baton.server.inbox import Inbox, entry_of
+from baton.server.judging import lacking
 from baton.server.schema import trace
+from baton.server.settings import load_settings
 from baton.server.store import open_store
 
 from .conftest import Opening
@@ -283,6 +285,27 @@ def test_settings_and_agents_are_distinguished(baton: Run, tmp_path: Path) -> No
     assert (outcome.code, "there are two agents `desk`" in outcome.err) == (2, True)
     outcome = baton("serve", tmp_path / "one", "--datasets", tmp_path / "none")
     assert (outcome.code, "there is no folder" in outcome.err) == (2, True)
+
+
+def test_a_budget_without_the_price_of_its_judge_is_reported_at_the_start(
+    baton: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text(
+        "judges: {own: {model: 'openai:mine', base_url: 'http://127.0.0.1:9/v1'}}\n"
+        "rules:\n"
+        "- name: judged\n"
+        "  evaluators: [{type: ScopeFidelity, judge: own}]\n"
+        "  budget: {cost_usd: 5, per: day}\n"
+    )
+    outcome = baton("serve", file, "--port", "0", "--folder", tmp_path / "s")
+    assert outcome.code == 2
+    assert (
+        "rules[0]: `judged` has a budget, and the price of `openai:mine` is not known: "
+        "state it under `prices:`\n"
+    ) in outcome.err
+    file.write_text(f"{file.read_text()}prices: {{mine: {{input: 1, output: 2}}}}\n")
+    assert lacking(load_settings(file).live_rules) == []
 
 
 def test_a_judge_without_its_key_is_reported_at_the_start(

@@ -120,6 +120,7 @@ def _ran(
 
 def _agent(name: str, ran: RowMapping | None, received: Sequence[Edge], sent: int) -> AgentRow:
     counts = [each for edge in received for each in edge.evaluators]
+    costs = [edge.cost_usd for edge in received if edge.cost_usd is not None]
     return AgentRow(
         name=name,
         runs=0 if ran is None else int(ran["runs"]),
@@ -130,7 +131,7 @@ def _agent(name: str, ran: RowMapping | None, received: Sequence[Edge], sent: in
         failed_dispatches=sum(edge.failed for edge in received),
         passed=sum(each.passed for each in counts),
         failed=sum(each.failed for each in counts),
-        cost_usd=sum(edge.cost_usd for edge in received),
+        cost_usd=sum(costs) if costs else None,
     )
 
 

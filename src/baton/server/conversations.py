@@ -15,10 +15,12 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, exists, fun
 
 from baton import __version__
 from baton.model import AgentCard, Dropped, InputError, Problem, Trace
+from baton.model.prices import Prices
 from baton.model.redact import ON, Redaction
 from baton.readers.otlp.reader import traces_of
 from baton.readers.otlp.span import Conversation, Event, Span, tame
 from baton.readers.otlp.wire.conversations import components, group
+from baton.runner.costs import fill_costs
 
 from .bodies import BodyGone, Place, get_one
 from .database import EVERY_PROJECT
@@ -44,6 +46,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     spans: int = 100_000
     bytes: int = 64 << 20
     redaction: Redaction = ON
+    prices: Prices | None = None
 
 
 DEFAULT = Bounds()
@@ -358,6 +361,8 @@ def read(stored: Mapping[Place, bytes], chosen: Chosen, bounds: Bounds) -> ReadA
         for made in traces_of(one, None, {}, problems, torn=torn):
             made.dropped += lost
             lost = []
+            if bounds.prices is not None:
+                made = fill_costs(made, bounds.prices)  # noqa: PLW2901
             redacted = bounds.redaction.trace(made)
             records.append(_recorded(redacted, one))
     if problems and not records:

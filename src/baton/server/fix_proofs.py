@@ -252,7 +252,7 @@ def _improved(task: _Task) -> dict[str, Any]:
         left = left_of_budget(store, task.project, settings, now)
         if left <= 0:
             raise InputError(f"the budget of `trials:` is used up (${settings.trials.cost_usd:g})")
-        judge = judge_within(judge_settings, left, None, LlmClient)
+        judge = judge_within(judge_settings, left, None, LlmClient, settings.prices)
 
         def traced() -> Iterator[tuple[CaseResult, Trace]]:
             return _traced(store, task.project, record.issue)

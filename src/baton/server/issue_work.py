@@ -191,11 +191,11 @@ def _investigate(
             f"again in the next {budget.per}, or state more in server.yaml"
         )
     data = _data(store, settings, taken)
-    judge = judge_within(judge_settings, left, cache, connect)
+    judge = judge_within(judge_settings, left, cache, connect, settings.prices)
     short_settings = settings.judge_settings.get(settings.condense or "")
     cheaper = None
     if short_settings is not None:
-        cheaper = judge_within(short_settings, left, cache, connect)
+        cheaper = judge_within(short_settings, left, cache, connect, settings.prices)
 
     async def ask() -> feed.Investigation:
         async with judge, cheaper or nullcontext():
@@ -233,10 +233,10 @@ def vectors_within(
         raise JudgeError("budget", f"the budget of `trials:` is used up (${most:g})")
     try:
         limit = min(left, model.max_cost or left)
-        embeddings = Embeddings(model, cache=cache, max_cost=limit)
+        embeddings = Embeddings(model, cache=cache, max_cost=limit, prices=settings.prices)
     except InputError:
         # The cost of a model without a price cannot be limited. Other errors are raised again here.
-        embeddings = Embeddings(model, cache=cache)
+        embeddings = Embeddings(model, cache=cache, prices=settings.prices)
     try:
         return run_anywhere(embeddings.of(texts))
     finally:

@@ -513,6 +513,8 @@ def _evaluated(task: _Task) -> dict[str, Any]:
             "judge": judge_named(settings, request.judge),
             "gate": request.gate,
         }
+        if settings.prices is not None:
+            common["prices"] = msgspec.to_builtins(settings.prices)
 
         def begun(made: Path) -> None:
             mine = (job.c.project == task.project, job.c.id == task.number)
@@ -573,6 +575,7 @@ def _played(
         "name": request.name or (None if request.datasets else request.agent),
         "judge": judge,
         "gate": request.gate or None,
+        "prices": None if is_configured(agent) else msgspec.to_builtins(settings.prices),
         "concurrency": request.concurrency,
         "retry_errors": request.retry_errors,
         "config": agent["config"] if is_configured(agent) else None,

@@ -18,11 +18,12 @@ import msgspec
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from baton.judges.budget import Costs
 from baton.judges.judge import LlmJudge, make_judge
 from baton.judges.judge_settings import check_ready
 from baton.judges.llm_client import LlmClient
 from baton.judges.retries import Connect
-from baton.model import InputError, Problem, Trace
+from baton.model import InputError, Problem, Trace, Usage
 from baton.model.subjects import Origin
 from baton.runner.loop import run_anywhere
 
@@ -124,7 +125,7 @@ def judge_waiting(
 
 
 def lacking(rules: Rules) -> list[Problem]:
-    """Return rules whose judges cannot be used, because a key or a library is missing."""
+    """Return rules whose judges cannot be used: a key, a library or a price is missing."""
     problems: list[Problem] = []
     for place, rule in enumerate(rules.rules):
         for part in rule.parts:
@@ -139,7 +140,23 @@ def lacking(rules: Rules) -> list[Problem]:
                     )
                     for each in error.problems
                 ]
+            problems += [
+                Problem(
+                    path=f"rules[{place}]",
+                    message=f"`{rule.name}` has a budget, and the price of `{model}` is not known: "
+                    "state it under `prices:`",
+                )
+                for model in _without_price(part if rule.budget is not None else None)
+            ]
     return problems
+
+
+def _without_price(part: Part | None) -> list[str]:
+    """Return the models of a judge with a budget that have no price: it would wait forever."""
+    if part is None or part.judge is None:
+        return []
+    costs, one = Costs(part.prices), Usage(input_tokens=1, output_tokens=1)
+    return [each.model for each in part.judge.endpoints() if costs.of(each, one) is None]
 
 
 def _take(store: Store, now: float, limit: int) -> list[_Item]:
@@ -266,7 +283,13 @@ def _ask(
 def _judge(part: Part, left: float | None, cache: Path | None, connect: Connect) -> LlmJudge:
     assert part.judge is not None  # noqa: S101 - a part that is judged
     limits = [limit for limit in (left, part.judge.max_cost) if limit is not None]
-    return make_judge(part.judge, cache=cache, max_cost=min(limits, default=None), connect=connect)
+    return make_judge(
+        part.judge,
+        cache=cache,
+        max_cost=min(limits, default=None),
+        prices=part.prices,
+        connect=connect,
+    )
 
 
 async def _ask_all(

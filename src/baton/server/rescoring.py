@@ -125,6 +125,7 @@ class _SentRule(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     rule: dict[str, Any]
     judges: dict[str, dict[str, Any]]
+    prices: dict[str, Any] | None
 
 
 class _Sent(msgspec.Struct, kw_only=True):
@@ -193,7 +194,7 @@ def _rule_of(sent: _SentRule) -> Rule:
     if sent.baton != __version__:
         raise InputError(f"Baton is {__version__} here, and {sent.baton} where it was started")
     os.chdir(sent.folder)  # paths in rules start here, also on other machines
-    stated = {"rules": [sent.rule], "judges": sent.judges}
+    stated = {"rules": [sent.rule], "judges": sent.judges, "prices": sent.prices}
     return read_rules(None, stated, file=sent.file).rules[0]
 
 
@@ -319,6 +320,7 @@ class _Run:
                 else {key: stated[key] for key in _OF_JUDGES if key in stated}
                 for name, stated in settings.judges.items()
             },
+            prices=msgspec.to_builtins(settings.prices),
         )
 
     def batches(self, chosen: Filter, cursor: str | None) -> Iterator[_Batch]:

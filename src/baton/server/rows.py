@@ -467,9 +467,10 @@ FIGURES = (
     "input_tokens",
     "output_tokens",
     "cost_usd",
+    "cost_known",
     "seconds",
 )
-"""Columns of `rollup` that are sums."""
+"""Columns of `rollup` that are sums. A dispatch whose cost is unknown is not in ``cost_known``."""
 _DISPATCH_STATUS = {
     "completed": "passed",
     "failed": "failed",
@@ -555,6 +556,7 @@ class Sums:
                 "input_tokens": row["input_tokens"] or 0,
                 "output_tokens": row["output_tokens"] or 0,
                 "cost_usd": row["cost_usd"] or 0.0,
+                "cost_known": row["cost_usd"] is not None,
                 "seconds": max(0.0, row["ended"] - row["started"]) if known else 0.0,
             }
             started = began if row["started"] is None else row["started"]
@@ -567,6 +569,8 @@ class Sums:
                 "value_sum": value or 0.0,
                 "value_count": 0 if value is None else 1,
                 "cost_usd": row["cost_usd"] or 0.0,
+                # Without a judge, a score costs nothing.
+                "cost_known": row["judge"] is None or row["cost_usd"] is not None,
             }
             started = starts.get(row["dispatch"])
             evaluator = narrow(row["evaluator"])

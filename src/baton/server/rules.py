@@ -20,7 +20,9 @@ from baton.gate.read_thresholds import GateRule, read_condition
 from baton.judges.judge_settings import JudgeSettings, read_settings, refuse_written_keys
 from baton.model import InputError, Problem, suggestion
 from baton.model.filter import Filter, filter_of
+from baton.model.prices import Prices
 from baton.model.subjects import FIELDS, On
+from baton.runner.costs import read_prices
 from baton.runner.plan import EvaluatorSpec, Plan, PlannedEvaluator, make_plan
 
 Channel = Literal["webhook", "slack", "github"]
@@ -99,12 +101,14 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Evaluators of a rule that ask the same judge; ``judge`` is ``None`` if none is asked.
 
     ``made_by`` has a hash of evaluator, options and judge for each evaluator: scores with another
-    hash were made with other options, another version, or another judge.
+    hash were made with other options, another version, or another judge. ``prices`` are those of
+    models, for the cost of the judge.
     """
 
     plan: Plan
     judge: JudgeSettings | None = None
     made_by: Mapping[str, str] = {}
+    prices: Prices | None = None
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
@@ -217,7 +221,7 @@ def read_rules(
     channels: Collection[str] = (),
     file: str = "server.yaml",
 ) -> Rules:
-    """Read `rules:` and `judges:` of a `server.yaml`.
+    """Read `rules:`, `judges:` and the `prices:` of their models of a `server.yaml`.
 
     Args:
         document: the file, for the lines of problems; without it, problems only have paths.
@@ -234,6 +238,7 @@ def read_rules(
     document = document or Document(file, b"", "yaml").part(value, ())
     problems: list[Problem] = []
     judges = _judges(value.get("judges"), written or value, document, problems)
+    prices = None if value.get("prices") is None else read_prices(value["prices"], "prices")
     specs: Iterable[RuleSpec | None] = DEFAULT_RULES
     stated = value.get("rules")
     if isinstance(stated, list):
@@ -249,7 +254,7 @@ def read_rules(
         if spec is None:
             continue
         faults: list[Problem] = []
-        rule = _rule(spec, judges, folder, channels, faults)
+        rule = _rule(spec, judges, prices, folder, channels, faults)
         if spec.name in names:
             faults.append(Problem(path="name", message=f"two rules have the name `{spec.name}`"))
         names.add(spec.name)
@@ -323,6 +328,7 @@ _FAULTY = read_settings({"model": "openai:faulty"})
 def _rule(
     spec: RuleSpec,
     judges: Mapping[str, JudgeSettings],
+    prices: Prices | None,
     folder: Path,
     channels: Collection[str],
     problems: list[Problem],
@@ -355,9 +361,10 @@ def _rule(
         made_by[one.evaluator.name] = _made_by(one, option_values, judges[judge] if judge else None)
     parts = [
         Part(
-            plan=_plan_of(some),
+            plan=_plan_of(some, prices),
             judge=None if judge is None else judges[judge],
             made_by={one.evaluator.name: made_by[one.evaluator.name] for one in some},
+            prices=prices,
         )
         for judge, some in by_judge.items()
     ]
@@ -382,9 +389,9 @@ def _rule(
     )
 
 
-def _plan_of(planned: Sequence[PlannedEvaluator]) -> Plan:
+def _plan_of(planned: Sequence[PlannedEvaluator], prices: Prices | None) -> Plan:
     needs_prices = any(one.evaluator.type == "cost" for one in planned)
-    return Plan(evaluators=tuple(planned), prices={} if needs_prices else None)
+    return Plan(evaluators=tuple(planned), prices=dict(prices or {}) if needs_prices else None)
 
 
 def _planned(

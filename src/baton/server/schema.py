@@ -336,6 +336,7 @@ def _sums() -> list[Column[Any]]:
         Column("input_tokens", BigInteger, nullable=False),
         Column("output_tokens", BigInteger, nullable=False),
         Column("cost_usd", Double, nullable=False),
+        Column("cost_known", BigInteger, nullable=False, server_default="0"),  # known costs
         Column("seconds", Double, nullable=False),
     ]
 

@@ -23,6 +23,7 @@ from baton.formats.key_case import snake
 from baton.judges.judge_settings import JudgeSettings, refuse_written_keys
 from baton.judges.judge_settings import read_settings as read_model
 from baton.model import InputError, Problem, suggestion
+from baton.model.prices import ModelPrice
 from baton.model.redact import OFF, Redaction, redaction_of
 from baton.plugins import RUBRIC_SUFFIXES
 from baton.readers import load_catalog
@@ -94,6 +95,9 @@ class Settings(_Strict, dict=True):
     model, or settings as for a judge), which group the reasons of judges by vectors. ``backend``
     computes rescores, like that of a config; by default one process of this machine. If other
     machines can reach the server, pages run agents and change files only with ``allow_run``.
+    ``prices`` are those of models in USD per million tokens, as in a config: with them, costs that
+    sources do not state are computed, and budgets know what judges cost; for other models,
+    genai-prices is used if it is installed.
     Results are sent to the OpenTelemetry endpoint ``otlp`` with ``otlp_headers``. Without ``rules``
     the default rules are used. ``file`` is the file of the settings, where paths in rules start.
     """
@@ -118,6 +122,7 @@ class Settings(_Strict, dict=True):
     identity_rights: list[Right] = msgspec.field(default_factory=lambda: ["read", "review"])
     rules: list[Any] | None = None
     judges: dict[str, Any] = msgspec.field(default_factory=dict)
+    prices: dict[str, ModelPrice] | None = None
     alerts: dict[str, Any] = msgspec.field(default_factory=dict)
     agents: dict[str, Any] = msgspec.field(default_factory=dict)
     definitions: str | dict[str, str] | None = None
@@ -179,7 +184,11 @@ class Settings(_Strict, dict=True):
         marks = tuple(_mark(folder / text) for text in _rubric_files(self.rules))
         rules = self._read.get(marks)
         if rules is None:
-            stated = {"rules": self.rules, "judges": self.judges}
+            stated = {
+                "rules": self.rules,
+                "judges": self.judges,
+                "prices": msgspec.to_builtins(self.prices),
+            }
             channels = self.alert_addresses.channels
             rules = read_rules(None, stated, channels=channels, file=self.file or "server.yaml")
             self._read.clear()

@@ -74,7 +74,7 @@ def edges(
                     failed=0,
                     input_tokens=0,
                     output_tokens=0,
-                    cost_usd=0.0,
+                    cost_usd=None,
                     seconds=None,
                     evaluators=[],
                 ),
@@ -90,7 +90,7 @@ def edges(
                 int(row["input_tokens"]),
                 int(row["output_tokens"]),
             )
-            edge.cost_usd, edge.seconds = row["cost_usd"], _mean(row["seconds"], row["count"])
+            edge.cost_usd, edge.seconds = _cost(row), _mean(row["seconds"], row["count"])
     return sorted(made.values(), key=lambda edge: -edge.dispatches)
 
 
@@ -154,7 +154,7 @@ def trends(
             pass_rate=_rate(row),
             input_tokens=int(row["input_tokens"]),
             output_tokens=int(row["output_tokens"]),
-            cost_usd=row["cost_usd"],
+            cost_usd=_cost(row),
             seconds=_mean(row["seconds"], row["count"]),
         )
         for row in rows
@@ -212,6 +212,11 @@ def _statuses(row: RowMapping) -> dict[str, Any]:
 
 def _rate(row: RowMapping) -> Estimate | None:
     return share(int(row["passed"]), int(row["passed"]) + int(row["failed"]))
+
+
+def _cost(row: RowMapping) -> float | None:
+    """Return the sum of the known costs; ``None`` if none is known, which is not a cost of 0."""
+    return float(row["cost_usd"]) if row["cost_known"] > 0 else None
 
 
 def _mean(total: float, count: int) -> float | None:

@@ -24,6 +24,7 @@ from baton.judges.judge_settings import JudgeSettings
 from baton.judges.llm_client import LlmClient
 from baton.judges.retries import Connect
 from baton.model import EvalContext, InputError, Problem, Score, Trace, suggestion
+from baton.model.prices import Prices
 from baton.runner.calibration_report import calibration_report
 from baton.runner.judged_subjects import Chosen, JudgedThing, chosen, of_scores
 from baton.runner.loop import run_anywhere
@@ -401,7 +402,7 @@ def _ask(
     )
     if left <= 0:
         return [], 0.0, used_up
-    judge = judge_within(judge_settings, left, cache, connect)
+    judge = judge_within(judge_settings, left, cache, connect, settings.prices)
     begin = len(taken.answers)
     some = taken.kept.things[begin : begin + _AT_ONCE]
     answers: list[TrialAnswer] = []
@@ -448,7 +449,11 @@ def charge(store: Store, project: int, settings: Settings, cost: float, now: flo
 
 
 def judge_within(
-    settings: JudgeSettings, left: float, cache: Path | None, connect: Connect
+    settings: JudgeSettings,
+    left: float,
+    cache: Path | None,
+    connect: Connect,
+    prices: Prices | None,
 ) -> LlmJudge:
     """Return a judge that stops at the cost ``left``, if its price is known."""
     try:
@@ -456,6 +461,7 @@ def judge_within(
             settings,
             cache=cache,
             max_cost=min(left, settings.max_cost or left),
+            prices=prices,
             connect=connect,
         )
     except InputError:

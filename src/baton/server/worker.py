@@ -20,6 +20,7 @@ from sqlalchemy.exc import (
 )
 
 from baton.model import InputError, Trace
+from baton.runner.costs import fill_costs
 
 from . import completeness, conversations, rows, span_chunks
 from .bodies import Place, day_of
@@ -282,6 +283,8 @@ class Worker:
                     file.close()
                     return
                 records, problem = upload.records(self.bounds.redaction)
+                if self.bounds.prices is not None:
+                    records = [fill_costs(each, self.bounds.prices) for each in records]
                 conversations.one_id_each(records)
                 uploaded.append(_Uploaded(item, records, problem))
         except InputError as error:
@@ -669,6 +672,7 @@ def bounds_of(settings: Settings) -> Bounds:
         spans=settings.limits.conversation_spans,
         bytes=settings.limits.conversation_bytes,
         redaction=settings.redaction,
+        prices=settings.prices,
     )
 
 

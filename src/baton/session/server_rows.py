@@ -340,7 +340,8 @@ class Counts(msgspec.Struct, kw_only=True):
 class Edge(msgspec.Struct, kw_only=True):
     """Dispatches from one agent to another; ``from_agent`` is ``None`` for program and user.
 
-    ``seconds`` is the mean duration of a dispatch, ``cost_usd`` the total cost.
+    ``seconds`` is the mean duration of a dispatch, ``cost_usd`` the total of the known costs, and
+    ``None`` if none is known.
     """
 
     from_agent: str | None
@@ -350,7 +351,7 @@ class Edge(msgspec.Struct, kw_only=True):
     failed: int
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float | None
     seconds: float | None
     evaluators: list[Counts]
 
@@ -359,7 +360,7 @@ class AgentRow(msgspec.Struct, kw_only=True):
     """An agent: the number of its runs, and of the dispatches to it and from it.
 
     ``passed`` and ``failed`` count its scores from all evaluators; ``cost_usd`` is the cost of the
-    dispatches to it.
+    dispatches to it, as far as known.
     """
 
     name: str
@@ -371,7 +372,7 @@ class AgentRow(msgspec.Struct, kw_only=True):
     failed_dispatches: int
     passed: int
     failed: int
-    cost_usd: float
+    cost_usd: float | None
 
 
 class AgentVersion(msgspec.Struct, kw_only=True):
@@ -437,7 +438,7 @@ class Point(msgspec.Struct, kw_only=True):
     pass_rate: Estimate | None
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float | None
     seconds: float | None
 
 

@@ -52,7 +52,7 @@ class _Link(NamedTuple):
     failed_dispatches: int
     passed: int
     failed: int
-    cost_usd: float
+    cost_usd: float | None
     seconds: float | None
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, MetaData, inspect, text
 
 from baton.model import InputError
 
-HEAD = "0009"
+HEAD = "0010"
 """The revision of the tables of :mod:`baton.server.schema`."""
 
 
