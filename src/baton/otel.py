@@ -58,6 +58,7 @@ except ModuleNotFoundError as error:
 
 _LOG = logging.getLogger("baton")
 if TYPE_CHECKING:
+    from baton.model import Trace
     from baton.providers.claude_recorder import Messages
     from baton.readers import Catalog
 
@@ -107,41 +108,66 @@ class _Listening:
 
         def imported(_: ModuleType) -> None:
             # Only programs that use the SDK load the code to read its messages.
-            from baton.providers.claude_recorder import on_conversation
+            from baton.providers.claude_recorder import conversation_trace, on_conversation
 
-            on_conversation(_ClaudeWriter(self._to, failed).write)
+            writer = _RecordWriter(self._to, failed)
+
+            def write(messages: Messages, agents: Catalog) -> None:
+                writer.write(
+                    "a conversation with Claude", lambda: conversation_trace(messages, agents)
+                )
+
+            on_conversation(write)
             begun(f"{CLAUDE} (Baton's own)")
 
         if not is_recorded_or_refused(CLAUDE):
             after_import(CLAUDE, imported)
 
+    def record_marked(self, begun: Callable[[str], None], failed: Callable[[str], None]) -> None:
+        """Write what `baton.record_agent` and `baton.agent` record as spans, message by message.
 
-class _ClaudeWriter:
-    """Writes conversations with Claude as finished spans."""
+        ``begun`` is called with their name at the first message, ``failed`` with the reason if one
+        could not be written.
+        """
+
+        def imported(recorder: ModuleType) -> None:
+            writer = _RecordWriter(self._to, failed)
+
+            def write(made: Trace) -> None:
+                if not writer.counts:
+                    begun("baton.record_agent")
+                writer.write("a message", lambda: made)
+
+            recorder.on_message(write)
+
+        after_import("baton.providers.recorder", imported)
+
+
+class _RecordWriter:
+    """Writes records as finished spans."""
 
     def __init__(self, to: SpanProcessor, failed: Callable[[str], None]) -> None:
         self._to = to
         self._failed = failed
         # Created now: it starts threads, which is impossible at the end of a program.
         self._made_by = Resource.create()
-        self._counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter()
 
-    def write(self, messages: Messages, agents: Catalog) -> None:
-        """Write one conversation; an error never stops the program."""
+    def write(self, what: str, make: Callable[[], Trace]) -> None:
+        """Write one record; an error never stops the program."""
         from baton.export.sdk_spans import sdk_spans
-        from baton.providers.claude_recorder import conversation_trace
 
         try:
             resource = self._made_by.merge(Resource(dict(_tagger.attributes)))
-            trace_ = conversation_trace(messages, agents)
+            trace_ = make()
             # A resumed session is written as another conversation with a different id, because
             # cases are found by ids.
-            self._counts[trace_.id] += 1
-            if (number := self._counts[trace_.id]) > 1:
+            self.counts[trace_.id] += 1
+            if (number := self.counts[trace_.id]) > 1:
                 trace_.id = f"{trace_.id}-{number}"
             spans = list(sdk_spans(trace_, resource))
         except Exception as error:  # noqa: BLE001 - whatever it is, the program continues
-            self._failed(f"a conversation with Claude was not recorded: {exception_line(error)}")
+            self._failed(f"{what} was not recorded: {exception_line(error)}")
             return
         for span in spans:
             self._to.on_end(span)
@@ -179,6 +205,7 @@ def record(path: str | os.PathLike[str]) -> Recording:
     recording.hearing.install()
     record_langchain(lambda _: None)
     recording.record_claude(lambda _: None, _LOG.warning)
+    recording.record_marked(lambda _: None, _LOG.warning)
     return recording
 
 
@@ -291,6 +318,7 @@ def send(server: str = SERVER, *, key: str | None = None, project: str | None = 
     sending = Sending(server, key=key, project=project)
     sending.hearing.install()
     sending.record_claude(lambda _: None, _LOG.warning)
+    sending.record_marked(lambda _: None, _LOG.warning)
     return sending
 
 

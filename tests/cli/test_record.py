@@ -272,3 +272,55 @@ def test_an_evaluation_of_a_recording_is_called_as_the_program(
     assert baton("score", recording).code == 0
     (folder,) = (tmp_path / ".baton" / "evaluations").iterdir()
     assert re.fullmatch(r"\d{8}T\d{6}Z-desk\.otlp\.jsonl", folder.name)
+
+
+MARKED = """
+import baton
+
+@baton.tool
+def find(city):
+    return {"flight": f"{city}-1"}
+
+@baton.agent("flights")
+def flights(task):
+    if "Mars" in task:
+        raise ValueError("no flight there")
+    return f"Take {find(task.split()[-1])['flight']}"
+
+def desk(message):
+    with baton.record_agent("desk", message) as desk:
+        desk.asked_model("m-1", input_tokens=30, output_tokens=4)
+        with baton.record_dispatch("flights", f"Find {message}", tools=["find"]) as sent:
+            sent.result = flights(f"Find {message}")
+        desk.output = sent.result
+    return desk.output
+
+print(desk("a flight to Oslo"))
+try:
+    desk("a flight to Mars")
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_agents_of_plain_python_are_recorded_message_by_message(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(MARKED)
+    done = record(tmp_path, sys.executable, "app.py")
+    assert done.stdout == "Take Oslo-1\nno flight there\n"
+    assert "recorded by baton.record_agent" in done.stderr
+    assert done.stderr.count("\n") == 2, done.stderr
+    oslo, mars = load_traces(tmp_path / "run.otlp.jsonl")
+    (turn,) = oslo.turns
+    assert (turn.input, turn.output) == (
+        Content(text="a flight to Oslo"),
+        Content(text="Take Oslo-1"),
+    )
+    assert [run.agent for run in turn.runs] == ["desk", "flights"]
+    (made,) = turn.dispatches
+    assert (made.from_agent, made.to_agent, made.tools_allowed) == ("desk", "flights", ["find"])
+    assert made.result == Content(text="Take Oslo-1")
+    assert turn.runs[0].usage is not None
+    assert (turn.runs[0].model, turn.runs[0].usage.input_tokens) == ("m-1", 30)
+    assert [step.name for step in turn.runs[1].steps if isinstance(step, ToolCall)] == ["find"]
+    assert mars.turns[0].status == mars.turns[0].dispatches[0].status == "failed"
+    assert oslo.id != mars.id

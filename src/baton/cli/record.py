@@ -13,8 +13,8 @@ from baton.session.record import record_program
 from .usage_messages import note
 
 _PLAIN = (
-    "Plain functions make none: `baton init --agent MODULE:FUNCTION` plays one that returns what "
-    "its agents did"
+    "Plain functions make none: mark agents with `baton.agent` or `baton.record_agent`, or let "
+    "`baton init --agent MODULE:FUNCTION` play one that returns what its agents did"
 )
 
 

@@ -32,7 +32,8 @@ The same in fewer lines, for functions whose first parameter is the task:
 Stand-ins can answer for tools and agents that are marked like this.
 
 If nothing is being recorded, these lines do next to nothing. The ``python`` provider records each
-message of a case; ``record_turn`` does it for a program that calls its agents itself.
+message of a case; ``record_turn`` does it for a program that calls its agents itself. Under
+`baton record` and ``baton.otel``, each message is written when the first agent has answered.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Literal, TypeVar
+from uuid import uuid4
 
 import msgspec
 
@@ -206,6 +208,12 @@ class _At(msgspec.Struct, frozen=True):
 
 
 _AT: ContextVar[_At | None] = ContextVar("baton_recording", default=None)
+_WRITERS: list[Callable[[Trace], None]] = []
+
+
+def on_message(write: Callable[[Trace], None]) -> None:
+    """Call ``write`` with the record of each message, when it is answered or has failed."""
+    _WRITERS.append(write)
 
 
 @contextmanager
@@ -217,6 +225,7 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
     """
     recorded = RecordedTurn(message, id)
     turn = recorded.turn
+    is_whole = _AT.get() is None
     token, notes = _AT.set(_At(recorded)), DECISIONS.set(recorded._decisions)
     try:
         yield recorded
@@ -229,6 +238,9 @@ def record_turn(message: Any = None, *, id: str = "turn1") -> Iterator[RecordedT
         turn.ended = time.time()
         if turn.output is None and turn.runs:
             turn.output = turn.runs[0].output
+        for write in _WRITERS if is_whole and turn.runs else ():
+            # Each message is a record by itself: what belongs together only the program knows.
+            write(msgspec.structs.replace(recorded.trace, id=uuid4().hex))
 
 
 @contextmanager
@@ -247,6 +259,10 @@ def record_agent(
             answers of other agents; ``[]`` for nothing. By default, it is unknown.
     """
     at = _AT.get()
+    if at is None and _WRITERS:
+        with record_turn(input), record_agent(name, input, context=context) as agent:
+            yield agent
+        return
     if at is None:  # nothing is recorded: the program runs as usual
         yield RecordedAgent(RecordedTurn(None, ""), AgentRun(id="", agent=name))
         return

@@ -49,6 +49,7 @@ def start() -> None:
             listening = Recording(str(file))
         listening.hearing.install_before()
         listening.record_claude(lambda name: _note(on=name), lambda why: _note(problem=why))
+        listening.record_marked(lambda name: _note(on=name), lambda why: _note(problem=why))
         activate("auto", lambda name: _note(on=name))
     except InputError as error:
         _note(problem=str(error))
