@@ -71,3 +71,9 @@ def test_an_event_that_answers_several_calls_belongs_to_their_turn(adk: Any) -> 
     )
     assert [turn.output.text for turn in trace.turns] == ["It costs 4.", "And more."]
     assert [call.status for call in trace.turns[0].runs[0].steps[:2]] == ["ok", "ok"]
+
+
+def test_only_keys_that_may_hold_content_count_as_dropped(adk: Any) -> None:
+    counts = {"promptTokenCount": 30, "totalTokenCount": 35}
+    event = adk.event("a", "Hello.") | {"usageMetadata": counts, "mood": "sunny"}
+    assert [lost.what for lost in adk.read([event]).dropped] == ["key `mood`"]

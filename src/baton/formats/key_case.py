@@ -120,7 +120,10 @@ class ExtraKey(NamedTuple):
 
 
 def prune(value: Any, type_: Any) -> tuple[Any, list[ExtraKey]]:
-    """Copy plain data without keys that are unknown to ``type_``; return these."""
+    """Copy plain data without keys that are unknown to ``type_``; return these.
+
+    Keys in a struct that allows unknown ones are not returned.
+    """
     extra_keys: list[ExtraKey] = []
     return _prune(value, type_info(type_), (), extra_keys), extra_keys
 
@@ -140,7 +143,7 @@ def _prune(value: Any, info: inspect.Type, path: Path, extra_keys: list[ExtraKey
                     kept[key] = (
                         _prune(item, fields[key], (*path, key), extra_keys) if nested else item
                     )
-                elif item not in (None, [], {}, ""):
+                elif info.forbid_unknown_fields and item not in (None, [], {}, ""):
                     free = tuple(name for name in fields if name not in value)
                     extra_keys.append(ExtraKey((*path, key), item, _meant(str(key), free)))
             return kept
