@@ -248,3 +248,35 @@ def test_a_mistake_is_reported_in_one_line_and_nothing_is_run(
     assert says in line
     assert len(line) < 400
     assert not (tmp_path / ".baton").exists()
+
+
+def test_settings_of_a_server_are_checked_without_a_server(baton: Run, tmp_path: Path) -> None:
+    file = tmp_path / "server.yaml"
+    file.write_text("agents: {desk: app.py:desk}\nquiet: 2 s\nrules: []\n")
+    assert baton("check", file).out == f"{file}: settings of a server, 0 rules\n"
+    file.write_text("rules:\n- {name: a, evaluators: [dispatch_scop]}\n")
+    outcome = baton("check", file)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert f"{file}:2: rules[0].evaluators[0]: unknown evaluator `dispatch_scop`" in outcome.err
+    (tmp_path / "cases.yaml").write_text("cases:\n- {id: a, input: hi}\n")
+    folder = baton("check", tmp_path)
+    assert folder.code == 0
+    assert "server.yaml: has settings of a server: check it by its name" in folder.err
+
+
+def test_a_character_that_yaml_does_not_allow_is_named_with_its_line(
+    baton: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "cases.yaml"
+    file.write_text("cases:\n- id: é\n  input: a\0b\n")
+    outcome = baton("check", file)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"baton: {file}:3: not YAML: it contains U+0000, which YAML does not allow\n"
+    )
+
+
+def test_arguments_beyond_what_a_command_takes_are_counted(baton: Run) -> None:
+    outcome = baton("compare", "a", "b", "c", "d")
+    assert outcome.code == 2
+    assert "unexpected argument `c` and 1 more; see `baton compare --help`" in outcome.err

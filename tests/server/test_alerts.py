@@ -205,6 +205,7 @@ def test_a_webhook_gets_one_message_when_it_opens_and_one_when_it_closes(scores:
     assert [body["event"] for _, _, body in hook.got] == ["alert.opened", "alert.closed"]
     first = hook.got[0][2]
     assert (first["agent"], first["limit"], first["over"]) == ("<refunds>", 0.9, 50)
+    assert [body["project"] for _, _, body in hook.got] == ["default", "default"]
     assert first["opened"] == "2026-09-21T14:13:20Z"
     assert first["low"] is None or first["low"] <= first["figure"] <= first["high"]
 

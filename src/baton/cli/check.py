@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from baton.model import InputError
+from pathlib import Path
+
+from baton.lint import LintWarning
+from baton.model import InputError, Problem, counted
 from baton.model.visible import visible_line
 from baton.session.check import check
+from baton.session.file_kinds import is_for_server
 
 from .options import Flag, Words
 from .usage_messages import note, say
@@ -17,7 +21,9 @@ def check_command(
     strict: Flag = False,
     ignore: Words = (),
 ) -> int:
-    """Check datasets, configs, rubrics, policies, traces and agent definitions; run nothing.
+    """Check datasets, configs, settings of servers, rubrics, policies, traces and definitions.
+
+    Nothing is run.
 
     A valid file that probably does not test what you meant gets a warning.
 
@@ -31,9 +37,31 @@ def check_command(
     ignore
         A kind of warning to leave out, by the name in its brackets. May be given several times.
     """
-    checked = check(files, ignore=ignore, on_file=lambda line: print(visible_line(line)), note=note)
-    for warning in checked.warnings:
+    problems: list[Problem] = []
+    others: list[str] = []
+    for file in files:
+        if not is_for_server(Path(file)):
+            others.append(file)
+            continue
+        try:
+            print(visible_line(f"{file}: {_settings(Path(file))}"))
+        except InputError as error:
+            problems += error.problems
+    warnings: list[LintWarning] = []
+    if others or not files:
+        checked = check(
+            others, ignore=ignore, on_file=lambda line: print(visible_line(line)), note=note
+        )
+        warnings, problems = checked.warnings, [*problems, *checked.problems]
+    for warning in warnings:
         say(f"warning: {warning}")
-    if checked.problems:
-        raise InputError(checked.problems)
-    return WARNED if strict and checked.warnings else 0
+    if problems:
+        raise InputError(problems)
+    return WARNED if strict and warnings else 0
+
+
+def _settings(file: Path) -> str:
+    """Check the settings of a server; return what they are in a few words."""
+    from baton.server.settings import load_settings
+
+    return f"settings of a server, {counted(len(load_settings(file).live_rules.rules), 'rule')}"

@@ -142,8 +142,9 @@ def usage_message(error: CycloptsError, verbs: Collection[str]) -> str:
             return f"`{name}` takes {wanted}, not `{error.token.value}`"
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
         command = " ".join(error.command_chain or ())
-        words = " ".join(error.unused_tokens)
-        return f"unexpected argument `{words}`; see `baton {command} --help`"
+        first, more = error.unused_tokens[0], len(error.unused_tokens) - 1
+        others = f" and {more} more" if more else ""
+        return f"unexpected argument `{first}`{others}; see `baton {command} --help`"
     return " ".join(str(error).split())
 
 

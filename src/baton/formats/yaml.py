@@ -108,6 +108,11 @@ def load_yaml(text: str, file: str) -> Any:
         if "cannot start any token" in what and mark and "\t" in text.splitlines()[mark.line]:
             what = "a tab; YAML is indented with spaces"
         raise InputError(Problem(file=file, line=line, message=f"not YAML: {what}")) from error
+    except yaml.reader.ReaderError as error:
+        # Such as a NUL byte of a file that a crash left behind. Its position counts bytes.
+        line = text.encode()[: error.position].count(b"\n") + 1
+        what = f"not YAML: it contains U+{error.character:04X}, which YAML does not allow"
+        raise InputError(Problem(file=file, line=line, message=what)) from error
     except yaml.YAMLError as error:
         raise InputError(Problem(file=file, message=f"not YAML: {error}")) from error
 

@@ -106,7 +106,7 @@ def suggest(traces: Iterable[Trace]) -> str:
     for name, words in _LIMITS.items():
         values = sorted(seen.figures.get(name, ()))
         if not values:
-            lines.append(f"  # no {name}: the recordings do not have {words}")
+            lines.append(f"  # no {name}: the recordings do not state it ({words})")
             continue
         # The least figure that this share keeps; with an interpolated one, good runs would break
         # the rule.

@@ -37,6 +37,7 @@ from .database import EVERY_PROJECT
 from .queues import deliver_all
 from .rules import Alert, Channel, Rule, Rules
 from .schema import alert, alert_watch, delivery, score
+from .schema import project as project_table
 from .store import Store
 
 OVER = 50
@@ -445,14 +446,14 @@ def _new_scores(
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The message of an alert; times are RFC 3339.
 
-    ``id`` is a UUID, different for each message and channel. ``figure`` is the mean of the last
-    ``over`` scores, ``low`` and ``high`` are its 95 % interval; ``text`` says all of it in a
-    sentence.
+    ``project`` is its name. ``id`` is a UUID, different for each message and channel. ``figure`` is
+    the mean of the last ``over`` scores, ``low`` and ``high`` are its 95 % interval; ``text`` says
+    all of it in a sentence.
     """
 
     event: str
     alert: int
-    project: int
+    project: str | int
     rule: str
     condition: str
     agent: str | None
@@ -501,7 +502,9 @@ def _change(
     message = Message(
         event="alert.opened" if watch.is_open else "alert.closed",
         alert=number,
-        project=project,
+        project=connection.execute(
+            select(project_table.c.name).where(project_table.c.id == project)
+        ).scalar_one(),
         rule=rule.name,
         condition=condition.text,
         agent=agent or None,
@@ -516,7 +519,7 @@ def _change(
     )
     change = update(alert).where(alert.c.project == project, alert.c.id == number)
     connection.execute(change.values(closed=closed, message=message.text))
-    _send_later(connection, condition.to, message, now)
+    _send_later(connection, project, condition.to, message, now)
 
 
 def close_alerts(
@@ -561,17 +564,17 @@ def close_alerts(
                     closed=_rfc3339(now),
                     text=closing,
                 )
-                _send_later(connection, [channel], last, now)
+                _send_later(connection, project, [channel], last, now)
     return len(over)
 
 
 def _send_later(
-    connection: Connection, to: Iterable[Channel], message: Message, now: float
+    connection: Connection, project: int, to: Iterable[Channel], message: Message, now: float
 ) -> None:
     for channel in to:
         own = msgspec.structs.replace(message, id=str(uuid.uuid4()))
         row = {
-            "project": message.project,
+            "project": project,
             "alert": message.alert,
             "change": message.event.removeprefix("alert."),
             "channel": channel,

@@ -36,7 +36,7 @@ from baton.runner.plan import PlannedEvaluator, check_overrides, make_plan
 from baton.store import read_evaluation
 
 from .agent_under_test import configured
-from .file_kinds import Kind, is_kind, kind_of_file, misspelt_key
+from .file_kinds import Kind, is_for_server, is_kind, kind_of_file, misspelt_key
 from .prepare import Note, PathLike, each_once, load_cases, log_note
 from .recordings import local_sources
 
@@ -113,6 +113,9 @@ def _check_folder(
     for file in files_below(folder, links):
         if file in of_apps:
             continue
+        if is_for_server(file):
+            note(f"{file}: {_OF_SERVER}")
+            continue
         try:
             if file.name == BODIES and is_evaluation(file.parent):
                 evaluation = read_evaluation(file.parent)
@@ -154,6 +157,8 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
         case "rubric":
             rubric = load_rubric(file)
             return f"rubric `{rubric.name}`, {counted(len(rubric.tests), 'example')}"
+        case "server":
+            raise InputError(Problem(file=str(file), message=_OF_SERVER))
         case "unknown" if _is_policy(file):
             return f"policy, {counted(len(load_policy(file).rules), 'rule')}"
         case "unknown" if (misspelt := misspelt_key(file)) is not None:
@@ -164,6 +169,9 @@ def _check(file: Path, seen: dict[Kind, list[Path]], note: Note) -> str:
             lost = f", {counted(dropped, 'piece')} dropped" if dropped else ""
             turns = sum(len(trace.turns) for trace in traces)
             return f"{counted(len(traces), 'trace')}, {counted(turns, 'turn')}{lost}"
+
+
+_OF_SERVER = "has settings of a server: check it by its name, baton check FILE"
 
 
 def _is_policy(file: Path) -> bool:

@@ -18,7 +18,12 @@ from baton.readers.adk.wire import looks_like_sse
 from baton.readers.file_reader import is_refused, kind_of
 from baton.readers.otlp.wire.sniff import is_otlp
 
-Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "traces", "unknown"]
+Kind = Literal["agents", "config", "criteria", "dataset", "rubric", "server", "traces", "unknown"]
+# Settings that only a `server.yaml` has; `rules` is a key of policies and of scripts for LLMs, too.
+_SERVER = {
+    "alerts", "grpc_port", "identity_header", "judges", "keep_inbox", "projects", "projects_by_tag",
+    "quiet", "retention", "trials", "trusted_proxies",
+}  # fmt: skip
 _CONFIG = {"evaluators", "providers", "reporters", "dataset", "agent_names", "evaluator_config"}
 
 
@@ -48,6 +53,8 @@ def _kind_with(keys: set[str]) -> Kind:
         return "rubric"
     if keys & _CONFIG and not keys & {"cases", "id", "turns", "eval_id", "conversation"}:
         return "config"
+    if keys & _SERVER and not keys & {"cases", "id", "turns"}:
+        return "server"
     if "agents" in keys and not keys & {"turns", "cases", "id", "input"}:
         return "agents"
     if keys & {"cases", "eval_cases", "eval_id", "query", "data", "test_case", "test_cases"}:
@@ -155,6 +162,20 @@ def misspelt_key(file: Path) -> Problem | None:
 
 _TYPICAL = ("cases", "eval_cases", "test_cases", "dataset", "evaluators", "providers")
 """Keys that alone show the type of a file."""
+
+
+def is_for_server(file: Path) -> bool:
+    """Return whether a file has settings of a server: keys of its own, or rules with evaluators."""
+    try:
+        kind = kind_of_file(file) if file.is_file() else None
+        if kind != "unknown":
+            return kind == "server"
+        value = Document(str(file), read_bytes(file), "yaml").value()
+    except InputError:
+        return False
+    rules = value.get("rules") if isinstance(value, dict) else None
+    listed = rules if isinstance(rules, list) else []
+    return any(isinstance(rule, dict) and "evaluators" in rule for rule in listed)
 
 
 def is_kind(file: Path, kind: Kind) -> bool:
