@@ -38,6 +38,7 @@ FOLDERS: dict[str, Path] = {
     "seventeenth dispatches": OWN / "seventeenth",
     "eighteenth dispatches": OWN / "eighteenth",
     "nineteenth dispatches": OWN / "nineteenth",
+    "twentieth dispatches": OWN / "twentieth",
     "needs": OWN / "needs",
 }
 """The folders of lists, by what tables call them."""
