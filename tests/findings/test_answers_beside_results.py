@@ -24,6 +24,8 @@ ASKED = "When does my train to Basel leave on Friday?"
         "I haven't received an answer from the timetable yet. Please ask again later.",
         "Leider liegen mir noch keine Abfahrtszeiten vor. Ich melde mich, sobald ich etwas weiß.",
         "Los horarios dependen de la temporada. Consulte la página de la compañía.",
+        "Departures often change. Please contact the railway if you have questions.",
+        "Trains mostly leave every hour, and the railway usually has a list. Please check it.",
     ],
 )
 def test_an_answer_that_refers_elsewhere_ignores_a_result_that_has_it(answer: str) -> None:
@@ -60,6 +62,41 @@ def test_an_answer_that_refers_elsewhere_ignores_a_result_that_has_it(answer: st
             "How many of our patients had side effects?",
             "Not recorded for 412 patients, 3 sites, 2024.",
             "I can't tell. Side effects are often not written down.",
+        ),
+        (
+            "Does my insurance cover a ski accident?",
+            "Policy T-88, 4.2: winter sports up to 50,000 EUR, off-piste excluded. Hotline 5512.",
+            "Usually yes on slopes. Please call the hotline first.",
+        ),
+        (
+            "Do I need a permit for a garden shed?",
+            "Building code 62: free up to 25 m³ without heating; heritage office 4402.",
+            "Usually not. Please ask the council.",
+        ),
+        (
+            "How is the market for used vans?",
+            "Q1: 12,410 sold (+3 %), median 18,900 EUR, days on lot 41 (38).",
+            "Demand is mostly steady, but dealers wait longer than before. I'd check in summer.",
+        ),
+        (
+            "How is the market for used vans?",
+            "Q1: 12,410 sold (+3 %), median 18,900 EUR, days on lot 41 (38).",
+            "Dealers mostly wait a little longer. I'd check again in summer.",
+        ),
+        (
+            "What are the side effects of ramipril?",
+            "Cough 10 %, dizziness 3 %, hyperkalaemia 2 %, angioedema 0.3 %.",
+            "Many people get a dry tickle in the throat. Please ask a doctor if the lips swell.",
+        ),
+        (
+            "Find out when the office closes over Christmas",
+            "Closed 24 Dec - 1 Jan; help desk 27-30 Dec 9-12.",
+            "Usually everybody is off, but the help desk can be reached in the mornings.",
+        ),
+        (
+            "Can the bank still get the money back?",
+            "Article 88: recall request 7714 within 10 days, payee has to agree, fee 12 EUR.",
+            "Possibly. Banks often need the agreement of the other side. Please ask the branch.",
         ),
     ],
 )

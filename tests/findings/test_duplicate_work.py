@@ -441,3 +441,85 @@ def test_one_task_in_other_words_is_a_duplicate(then: str) -> None:
     asked = "Ferries from Split to Hvar on 9 May"
     score = two_answers((asked, "08:15, 11:45 and 17:30"), (then, "At 08:15, at 17:30"))
     assert score.status == "failed", score.reason
+
+
+LISTED = "Missing: 2024-03-05, 2024-03-06 and 2024-03-13."
+
+
+@pytest.mark.parametrize(
+    ("asked", "then"),
+    [
+        # Two products of the same facts.
+        (
+            ("Summarise Ito 2024", "Sleep of 7 h halves relapse (n=412, HR 0.51)"),
+            ("Write a tweet about Ito 2024", "Sleep 7 h, halve relapse! n=412, HR 0.51"),
+        ),
+        # The later agent acts on what the earlier one found.
+        (
+            ("Which partitions of sales are missing in March?", LISTED),
+            ("Fill the missing days of sales in March.", LISTED.replace("Missing:", "Wrote")),
+        ),
+        (
+            ("Which partitions of sales are missing in March?", LISTED),
+            ("Fill the missing days of March.", LISTED.replace("Missing:", "I've filled")),
+        ),
+        # Numbered parts.
+        (
+            ("Summarise section 2 of the audit.", LISTED),
+            ("Summarise section 3 of the audit.", f"Again {LISTED}"),
+        ),
+    ],
+)
+def test_another_product_or_a_deed_is_no_duplicate(
+    asked: tuple[str, str], then: tuple[str, str]
+) -> None:
+    assert two_answers(asked, then).status != "failed"
+
+
+@pytest.mark.parametrize(
+    ("asked", "then"),
+    [
+        # "Days and" and "a day for" are no parts, and neither are "options up to".
+        (
+            ("Plans: 28 days, 2 GB a day, at most 350?", "Rs 349, unlimited calls, 100 SMS"),
+            ("Plans with 2 GB a day for 28 days, below 350?", "Rs 349, 100 SMS, unlimited calls"),
+        ),
+        (
+            ("Options up to 120 EUR for better Wi-Fi?", "Mesh 109, powerline 70, cable 45"),
+            ("How to get better Wi-Fi for 120 EUR?", "A cable (45), powerline (70), mesh (109)"),
+        ),
+        # Both report the deed, or the flight was moved by somebody else.
+        (
+            ("Fill the missing days.", LISTED.replace("Missing:", "Wrote")),
+            ("Please write what is missing.", LISTED.replace("Missing:", "Filled")),
+        ),
+        (
+            ("When does LX 1638 leave?", "At 14:20 from gate A 62, terminal 2."),
+            ("Departure of LX 1638?", "It was moved: 14:20, gate A 62, terminal 2."),
+        ),
+    ],
+)
+def test_the_same_work_in_other_words_is_a_duplicate(
+    asked: tuple[str, str], then: tuple[str, str]
+) -> None:
+    assert two_answers(asked, then).status == "failed"
+
+
+def test_half_of_the_calls_is_not_most_of_the_work() -> None:
+    found = "2024-03-05 and 2024-03-13"
+    made = trace(
+        run(
+            "desk",
+            delegate("scout", "Which days are missing in March?", result=found),
+            delegate("filler", "Complete March.", result=f"March is complete: {found}"),
+        ),
+        run("scout", call("sql", {"q": "select day"}, found), output=found),
+        run(
+            "filler",
+            call("sql", {"q": "select day from sales"}, found),
+            call("spark_submit", {"job": "backfill"}, "ok"),
+            output=f"March is complete: {found}",
+        ),
+        "Help me",
+    )
+    assert last(made).status != "failed"

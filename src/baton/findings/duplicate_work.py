@@ -339,8 +339,8 @@ def _nearly_same_calls(first: _Work, second: _Work) -> list[str]:
             if other.name == call.name and _says_the_same(_argument_words(other), words):
                 alike += [other.id, call.id]
                 break
-    # Each pair has two ids.
-    return alike if len(alike) >= len(second.calls) else []
+    # Each pair has two ids. Half is not enough: `sql(missing days)` and then `submit(backfill)`.
+    return alike if len(alike) > len(second.calls) else []
 
 
 # Words of a command that reveal nothing about its object: `cd a && b`, flags like `-q`.
@@ -361,6 +361,8 @@ def _all_found_before(first: _Work, second: _Work) -> bool:
     """Return whether all numbers and names of an answer are in the earlier agent's answer."""
     if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
         return False
+    if _acted_on(first, second):
+        return False
     new = read(second.answer).without(read(first.asked, second.asked))
     hard = [fact for fact in new if fact.kind in HARD]
     same = _shared(new, read(first.answer))
@@ -369,16 +371,46 @@ def _all_found_before(first: _Work, second: _Work) -> bool:
 
 
 # Two writers of one article name the same facts: one wrote the introduction, one the conclusion.
+# "Two days and nights" and "options up to 120 EUR" name no part.
 _PARTS = regex(
     r"\b(?:introduction|intro|conclusion|abstract|title|headline|caption|outline|appendix|einleitung"
     r"|schluss|(?:section|chapter|part|paragraph|slide|page|day|step|option|variant|version|scene"
-    r"|teil|tag|kapitel)s? [\w]+)\b",
+    r"|teil|tag|kapitel)s? (?:\d[\w.]*|[a-z]|[ivx]{1,4}|one|two|three|four|five|six|eins|zwei|drei"
+    r"|vier))\b",
+    re.IGNORECASE,
+)
+
+
+# A summary of a paper and a tweet about it name the same facts, too.
+_FORMS = regex(
+    r"\b(?:tweet|post|press release|newsletter|letter|poem|haiku|limerick|quiz|flyer|slogan|joke"
+    r"|song|story|speech|toast|faq|blog|podcast|pressemitteilung|gedicht|rede|communiqué|lettre|poème"
+    r"|discours|comunicado|carta|poema|discurso)(?=s?\b)",
     re.IGNORECASE,
 )
 
 
 def _parts(asked: str) -> set[str]:
-    return {part.casefold() for part in _PARTS.findall(asked)}
+    """Return the parts and forms of texts that a prompt asks for."""
+    return {part.casefold() for part in (*_PARTS.findall(asked), *_FORMS.findall(asked))}
+
+
+# "Missing: 5 and 6 March" and "Wrote 5 and 6 March": the later agent acted on what the first found.
+# "The flight was moved to 5 pm" reports no deed of the agent.
+_DEEDS = regex(
+    r"""(?:\A|[.!?\n;]\s?|\b(?:I|we)(?:['’]ve|\ have)?\ )\W{0,3}
+        (?:wrote|written|filled|created|added|sent|updated|booked|fixed|deleted|removed|moved|copied
+        |renamed|replaced|merged|archived|cancell?ed|refunded|paid|ordered|uploaded|deployed
+        |restarted|inserted|imported|patched|blocked|angelegt|gelöscht|entfernt|gesendet|verschickt
+        |gebucht|bezahlt|aktualisiert|erstellt|créée?s?|supprimée?s?|envoyée?s?|réservée?s?|payée?s?
+        |cread[oa]s?|borrad[oa]s?|eliminad[oa]s?|enviad[oa]s?|reservad[oa]s?|pagad[oa]s?)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def _acted_on(first: _Work, second: _Work) -> bool:
+    """Return whether only the later answer reports that something was done."""
+    return _DEEDS.search(second.answer) is not None and _DEEDS.search(first.answer) is None
 
 
 def _failed(work: _Work) -> bool:
@@ -418,6 +450,8 @@ def _found_the_same(trace: Trace, first: _Work, second: _Work) -> list[str]:
         given += [piece.text for piece in given_besides(trace, run)]
     had = read(*given)
     if _asks_for_more(first, second) or _works_on(second.asked) != _works_on(first.asked):
+        return []
+    if _acted_on(first, second):
         return []
     if _names_another(first, second) and _names_another(second, first):
         return []

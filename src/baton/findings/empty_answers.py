@@ -280,12 +280,19 @@ def speaks_in_general(answer: str) -> bool:
     if _IN_GENERAL.search(answer) is None or _OF_THIS.search(answer):
         return False
     # "The heating usually fails" speaks of one, "Heating failures often come from..." of none.
-    return not _DEFINITE.match(answer)
+    if _DEFINITE.match(answer):
+        return False
+    # "Usually everybody is off, but the help desk is open" has a clause about this help desk.
+    clauses = _CLAUSE_ENDS.split(answer)
+    return not any(_DEFINITE.match(each) and not _IN_GENERAL.search(each) for each in clauses)
 
 
 # "The tests are green" is about some tests; "Tests are green" may be about tests of any kind.
 _DEFINITE = regex(
     r"(?<!\W)\W*(?:the|der|die|das|le|la|les|el|los|las|there|yes|no|not)\b", re.IGNORECASE
+)
+_CLAUSE_ENDS = regex(
+    r"[.!?;]\s|,\s(?:but|and|so|while|whereas|aber|und|doch|mais|et|pero|y|ma|e)\s", re.IGNORECASE
 )
 # What a request names: "our", "this", "the", a name within the sentence, or a number.
 _SPECIFIC = regex(

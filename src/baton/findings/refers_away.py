@@ -24,7 +24,8 @@ _GENERAL = regex(
 # A general sentence about this case may sum up what was found: "That often happens after a deep
 # filling". "That depends" and "it is possible that" do not.
 _OF_THIS = regex(
-    r"""\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
+    r"""\b(?:than\ (?:before|usual|last)|again|still|already|no\ longer|so\ far|since|unchanged)\b
+        |\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
             |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|you|here|today|now|only
         |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
     re.VERBOSE | re.IGNORECASE,
@@ -83,6 +84,17 @@ _SORRY = regex(
         |thank\ you|es\ tut\ mir\ leid|désolé|lo\ siento)""",
     re.VERBOSE | re.IGNORECASE,
 )
+# "Please see a doctor if your lips swell", "I'd check again in summer": advice on what to do later,
+# and no way to find the answer. "Contact us if you have questions" is a courtesy.
+_FOR_LATER = regex(
+    r"""\b(?:see|ask|call|contact|consult)\b[^.?!]{0,60}\b(?:if|when|once|as\ soon\ as|should)\b
+            (?!\ (?:you\ (?:have|need|want|would\ like|are\ (?:unsure|not\ sure))|in\ doubt))
+        |\b(?:again|later|soon|tomorrow|next\ \w+|in\ (?:spring|summer|autumn|fall|winter))\b
+        |\b(?:wenn|falls|sobald)\b(?!\ sie\ (?:fragen|mehr|noch))|\b(?:erneut|nochmals?|später)\b
+        |\b(?:si|dès\ que|en\ cas\ de)\b(?!\ (?:vous\ (?:avez|voulez|souhaitez)|besoin|doute))
+        |\b(?:plus\ tard|de\ nouveau|más\ tarde|de\ nuevo)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _SENTENCE = regex(r"(?:[^.!?]|\.(?=\w))+[.!?]*")
 # "Why does it fail?" and "What should I do?" can be answered in general words. "When is it due?",
 # "How many?" and "Is it booked?" can't.
@@ -107,6 +119,8 @@ def refers_away(answer: str) -> bool:
         if _UNABLE.search(part):
             general = refers = True
         elif _REFERS.search(part):
+            if _FOR_LATER.search(part):
+                return False
             refers = True
             general = general or _FOR_DETAILS.search(part) is not None
         elif _GENERAL.search(part) and not _OF_THIS.search(part):

@@ -623,6 +623,9 @@ def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
         return False
     if refers_somewhere(result) or reports_failure(result):
         return False
+    # "Usually not. Please check with the council" answers whether a permit is needed.
+    if wants_verdict(case.asked) and gives_verdict(answer):
+        return False
     # "I can't tell" passes on that nothing is known.
     if is_unable(answer) and is_negative(result):
         return False

@@ -731,13 +731,17 @@ _OPENERS = frozenset(
     darf dürfen gibt haben hat ist kann können muss müssen sind soll sollen war wird wäre est
     """.split()  # noqa: SIM905
 )
-# The start of an answer to such a question: "Not yet, ...", "Nein, ...", "It is." Only the start
-# counts, because a later "no" may be about anything.
+# The start of an answer to such a question: "Not yet, ...", "Nein, ...", "It is.", "Usually yes".
+# Only the start counts, because a later "no" may be about anything.
 _VERDICT = regex(
     r"""(?<!\W)\W*(?:
-        (?:yes|no|yep|nope|not|mostly|partly|probably|almost|sure|correct
-            |ja|nein|nicht|noch\ nicht|fast|teilweise|vermutlich
-            |oui|non|pas\ encore|s[íi]|todav[íi]a\ no)\b
+        (?:(?:usually|normally|generally|typically|in\ general|in\ most\ cases|as\ a\ rule|often
+            |likely|in\ der\ regel|normalerweise|grundsätzlich|meistens|en\ général|normalement
+            |souvent|normalmente|en\ general|di\ solito),?\ )?
+        (?:yes|no|yep|nope|not|mostly|partly|probably|possibly|perhaps|maybe|hardly|almost|sure
+            |correct|ja|nein|nicht|noch\ nicht|fast|teilweise|vermutlich|wahrscheinlich|vielleicht
+            |kaum|oui|non|pas\ encore|peut-être|probablement|s[íi]|todav[íi]a\ no|quizás?
+            |probablemente|forse)\b
         | (?:it|they|you|we|that|this|there)\ (?:is|are|was|were|does|do|did|has|have|can|could
             |may|must|should|will|would)(?:\ not|n['’]t)?\b
     )""",
