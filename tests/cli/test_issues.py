@@ -28,7 +28,10 @@ def test_a_stored_evaluation_is_taken_as_it_was_scored(baton: Baton) -> None:
 def test_a_muted_issue_is_left_out_until_all_are_asked_for(baton: Baton) -> None:
     key = json.loads(baton("issues", BLEED, "--json").out)["key"]
     assert baton("issues", BLEED, "--mark", f"{key[:4]}=muted", "--why", "known").code == 0
-    assert key not in baton("issues", BLEED).out
+    told = baton("issues", BLEED).out
+    assert key not in told
+    assert told.endswith("; 1 muted or fixed: --all\n")
+    assert "--most" not in told
     assert f"{key}  muted" in baton("issues", BLEED, "--all").out
     assert "muted, known" in baton("issues", BLEED, "--show", key).out
 

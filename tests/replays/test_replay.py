@@ -358,3 +358,14 @@ def test_a_mistake_stops_a_replay_before_anything_is_played(
     (shop / "cases.yaml").write_text("cases:\n- {id: a, input: hello}\n")
     assert main(["replay", "shop.py:desk", "runs", *words]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_an_id_that_several_recordings_have_is_named_once(
+    shop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorded(shop, "invoices of order 7", "invoice")
+    recorded(shop, "invoices of order 8", "another")
+    assert main(["replay", "shop.py:desk", "runs", "--dispatch", "nowhere"]) == 2
+    ids = capsys.readouterr().err.strip().partition("there are ")[2].split(", ")
+    assert ids
+    assert len(ids) == len(set(ids))

@@ -92,7 +92,7 @@ def test_a_key_opens_it_and_is_in_no_message(store: Store, monkeypatch: pytest.M
     add_conversation(store, desk("c0"))
     with api(store) as url:
         assert [one.key for one in baton.connect(url, key).conversations()] == ["c0"]
-        with pytest.raises(InputError, match="needs an API key"):
+        with pytest.raises(InputError, match="needs an API key; set BATON_API_KEY to"):
             baton.connect(url).edges()
         monkeypatch.setenv("BATON_API_KEY", key)
         with pytest.raises(InputError, match="no right to review") as caught:

@@ -365,6 +365,7 @@ def test_a_summary_on_github_links_to_the_cases_that_failed(
     address: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
@@ -372,6 +373,8 @@ def test_a_summary_on_github_links_to_the_cases_that_failed(
     server = connect(address)
     job_ = server.evaluation(done.id)
     assert show_job(server, job_, SHORT, Reports(github=True)) == 1
+    # The copy that was fetched is gone: its path would help nobody.
+    assert f"failed   evaluation {done.id} of {address}\n" in capsys.readouterr().out
     link = re.search(r"- \[`late`\]\((\S+)\): failed", summary.read_text())
     assert link is not None
     assert "[`refund`]" not in summary.read_text()

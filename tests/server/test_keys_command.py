@@ -33,7 +33,9 @@ def test_a_key_is_shown_once_and_opens_its_project_until_it_is_revoked(
     assert "desk  ci  ingest, read" in listed.out
     assert key not in listed.out
     assert baton("serve", "keys", "revoke", "ci").code == 2
-    assert baton("serve", "keys", "revoke", "ci", "--project", "desk").code == 0
+    revoked = baton("serve", "keys", "revoke", "ci", "--project", "desk")
+    assert (revoked.code, revoked.out) == (0, "")
+    assert revoked.err == "note: the key `ci` of project `desk` is revoked\n"
     (row,) = json.loads(baton("serve", "keys", "list", "--json").out)
     assert row["revoked"] is not None
 

@@ -78,6 +78,29 @@ def test_the_pages_keep_nobody_out(
         assert wrong == []
 
 
+def test_a_chart_of_days_names_each_day_once(
+    browser: Browser, shared: tuple[str, Store, Settings]
+) -> None:
+    from .browsing import tab
+
+    with tab(browser, shared[0]) as (page, wrong):
+        page.add_init_script("""
+            window.written = [];
+            const own = CanvasRenderingContext2D.prototype.fillText;
+            CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+              window.written.push(text);
+              return own.call(this, text, ...place);
+            };
+        """)
+        page.goto("/agents/refunds?days=all")
+        page.wait_for_selector("#axes canvas")
+        page.wait_for_function("window.written.length > 0")
+        days = [text for text in page.evaluate("window.written") if not text.endswith("%")]
+        assert days
+        assert len(days) == len(set(days)), days
+        assert not wrong, wrong
+
+
 def test_lines_of_the_graph_pass_their_labels(
     browser: Browser, shared: tuple[str, Store, Settings]
 ) -> None:

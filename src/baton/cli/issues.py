@@ -355,10 +355,14 @@ def _print(result: Found, issues: Sequence[Issue], *, all: bool, most: int) -> N
         cells = (issue.key, issue.state, f"{issue.count:,}", _per_1000(issue.rate), issue.title)
         table.add_row(*(Text(one_line(cell, 160)) for cell in cells))
     console.print(table)
-    left = len(issues) - len(shown[:most])
-    more = f"; {left} more: --all, --most {len(issues)}" if left else ""
-    failures = f"{counted(result.failures, 'failure')}{_in_traces(result)}"
-    print(f"{counted(len(issues), 'issue')}, {failures}{more}")
+    hidden, left = len(issues) - len(shown), len(shown) - len(shown[:most])
+    said = [f"{counted(len(issues), 'issue')}, {counted(result.failures, 'failure')}"]
+    said[0] += _in_traces(result)
+    if hidden:
+        said.append(f"{hidden} muted or fixed: --all")
+    if left:
+        said.append(f"{left} more: --most {len(shown)}")
+    print("; ".join(said))
 
 
 def _in_traces(result: Found) -> str:

@@ -14,6 +14,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from baton.model import InputError, counted
+from baton.model.visible import visible_line
 from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
 
@@ -359,6 +360,7 @@ def revoke_key(
         from baton.server import administration
 
         administration.revoke_key(_settings(settings, db, folder), name, project)
+    note(f"the key `{visible_line(name)}` of project `{visible_line(project)}` is revoked")
     return 0
 
 

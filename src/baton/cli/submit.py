@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+from baton.formats.storage_addresses import remember_copy
 from baton.model import InputError, counted
 from baton.reports.github import link_cases
 from baton.reports.registry import report_entry
@@ -109,7 +110,10 @@ def show_job(server: Server, job: EvaluationJob, showing: Showing, reports: Repo
         say(f"baton: {job.error}")
         return 3 if job.exit_code is None else job.exit_code
     with tempfile.TemporaryDirectory() as place:
-        stored = read_evaluation(server.fetch(job.id, place), partial=True)
+        folder = server.fetch(job.id, place)
+        # The copy is removed at the end: reports name where the evaluation is.
+        remember_copy(folder, f"evaluation {job.id} of {server.url}")
+        stored = read_evaluation(folder, partial=True)
         with readers_may_leave():
             if showing.json:
                 report_entry("json").target(stored, sys.stdout)

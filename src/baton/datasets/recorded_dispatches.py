@@ -56,7 +56,10 @@ CONTEXT_TURNS = 3
 
 def no_dispatch(dispatch_id: str, traces: Sequence[Trace]) -> str:
     """Return the message that traces have no dispatch with this id, with similar ids."""
-    ids = [d.id for trace in traces for turn in trace.turns for d in turn.dispatches]
+    # The dispatches of several traces often have the same ids.
+    ids = list(
+        dict.fromkeys(d.id for trace in traces for turn in trace.turns for d in turn.dispatches)
+    )
     if not ids:
         return f"no dispatch `{dispatch_id}`: the recording has no dispatches"
     near = nearest(dispatch_id, ids, 1)

@@ -651,6 +651,8 @@ class Server:
         try:
             return run_anywhere(self._send(request))
         except Refused as error:
+            if error.status == 401:
+                raise InputError(f"{error}; set BATON_API_KEY to one of its keys") from None
             if error.status < 500 and error.status != 429:
                 raise InputError(str(error)) from None
             raise ServerError(error.with_attempts()) from None

@@ -39,10 +39,16 @@ const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", t
 const HOUR = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 
 // Daily points start at midnight UTC and are labelled with that day; hours are in the reader's time zone.
-function day(at) {
-  const whole = axes.every((one) => one.points.every((each) => each.at % 86400 === 0));
-  return (whole ? DAY : HOUR).format(at * 1000);
+function isDaily() {
+  return axes.every((one) => one.points.every((each) => each.at % 86400 === 0));
 }
+
+function day(at) {
+  return (isDaily() ? DAY : HOUR).format(at * 1000);
+}
+
+// Between daily points there is nothing: ticks within a day would all have the name of that day.
+const DAYS = [1, 2, 7, 14, 30, 90, 365].map((days) => days * 86400);
 
 function share(point) {
   return (100 * point.passed) / (point.passed + point.failed);
@@ -63,7 +69,7 @@ function draw() {
     // A single point gets three days on each side; uPlot would show years.
     scales: { x: { time: true, range: (_, least, most) => (times.length === 1 ? [times[0] - 3 * 86400, times[0] + 3 * 86400] : [least, most]) }, "%": { range: [0, 104] } },
     axes: [
-      { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { stroke: ink("--line"), width: 1 }, values: (_, values) => values.map(day), space: 70 },
+      { stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { stroke: ink("--line"), width: 1 }, values: (_, values) => values.map(day), space: 70, ...(isDaily() && { incrs: DAYS }) },
       { scale: "%", stroke: ink("--soft"), grid: { stroke: ink("--line"), width: 1 }, ticks: { show: false }, size: 52, values: (_, values) => values.map((value) => (value > 100 ? "" : value + " %")) },
     ],
     series: [{}, ...series],
