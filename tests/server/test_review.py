@@ -82,6 +82,9 @@ def test_what_a_label_is_worth_most_for_comes_first(store: Store) -> None:
     proven = add_conversation(store, desk("proven"), at=START - 6)
     add_score(store, proven, **JUDGE, status="passed")
     add_score(store, proven, dispatch="d1", status="failed", finding="unknown_target")
+    other = add_conversation(store, desk("other question"), at=START - 6)
+    add_score(store, other, **JUDGE, status="passed")
+    add_score(store, other, dispatch="d1", status="failed", finding="receiver_failed")
     add_conversation(store, desk("people"), at=START - 5)
     say(store, "people", "wrong", "ann")
     say(store, "people", "correct", "bob")
@@ -93,9 +96,10 @@ def test_what_a_label_is_worth_most_for_comes_first(store: Store) -> None:
         ("failed", "failed"),
         ("c1", "sample"),
         ("c0", "sample"),
+        ("other question", "sample"),
     ]
     counts = review(store, 1, evaluator(), asked(), "kim").waiting
-    assert counts == {"disputed": 1, "judges": 2, "votes": 1, "failed": 1, "sample": 2}
+    assert counts == {"disputed": 1, "judges": 2, "votes": 1, "failed": 1, "sample": 3}
     assert waiting(store, why=["votes", "failed"]) == [("close", "votes"), ("failed", "failed")]
 
 

@@ -164,7 +164,7 @@ def test_an_error_says_what_is_wrong_and_what_to_do(address: str) -> None:
     page = ask(address + "/conversations?project=nonsense")
     assert page.status == 404
     assert "There is no project <code>nonsense</code>" in page.text
-    assert "Name one of those that baton serve keys list shows." in page.text
+    assert "Name one of those that <code>baton serve keys list</code> shows." in page.text
 
 
 def test_a_page_of_another_name_or_site_gets_nothing(address: str) -> None:

@@ -90,7 +90,7 @@ class Caller(NamedTuple):
             raise Denied(
                 403,
                 f"`{self.name}` has no right to {right} here (its rights: {has})",
-                f"use a key that may: baton serve keys create NAME --right {right}",
+                f"use a key that may: `baton serve keys create NAME --right {right}`",
             )
 
 
@@ -330,7 +330,7 @@ class Access:
             raise Denied(
                 401,
                 "this server needs an API key",
-                "send `Authorization: Bearer KEY`; baton serve keys create NAME makes one",
+                "send `Authorization: Bearer KEY`; `baton serve keys create NAME` makes one",
             )
         # A proxy on this machine has this machine's address, regardless of the original sender.
         if peer is None or not is_loopback(peer) or any(name in headers for name in _FORWARDED):
@@ -390,7 +390,7 @@ class Access:
         number = self._number(name)
         if number is None:
             message = f"there is no project `{name[:200]}`"
-            raise Denied(404, message, "name one of those that baton serve keys list shows")
+            raise Denied(404, message, "name one of those that `baton serve keys list` shows")
         return number
 
     def _number(self, name: str) -> int | None:
@@ -428,7 +428,7 @@ class Access:
             with self._lock:
                 self._callers.pop(key, None)
             message = "this API key is not valid, or it was revoked"
-            raise Denied(401, message, "baton serve keys list shows the existing keys")
+            raise Denied(401, message, "`baton serve keys list` shows the existing keys")
         rights = frozenset[str]().union(*(_INCLUDES[each] for each in row["rights"].split(",")))
         caller = Caller(row["project"], row["name"], rights)
         if row["used"] is None or time.time() - row["used"] > _USED_STEP:

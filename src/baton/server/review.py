@@ -12,7 +12,7 @@ import hashlib
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 from weakref import WeakKeyDictionary
@@ -21,6 +21,7 @@ import msgspec
 from sqlalchemy import Connection, Select, delete, func, insert, select, union_all
 
 from baton.evaluators.judged import Judged
+from baton.evaluators.judging.evidence import FINDINGS
 from baton.evaluators.judging.rubric_files import names_of
 from baton.evaluators.judging.verdicts import ballots_in, label_in
 from baton.model import EvalContext, InputError, Problem
@@ -564,11 +565,13 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
         wanted = [name for name, type_ in every.items() if type_ in types]
         if not wanted:
             return [], []
-        # Other evaluators only matter if they prove a fault.
+        # Other evaluators only matter if they prove a fault that the rubric asks about: a receiver
+        # that failed says nothing about whether it stayed inside its task.
         others = [name for name, type_ in every.items() if type_ not in types]
+        kinds = {kind for name in evaluator.shape.findings for kind in FINDINGS[name][1]}
         of_judges = [(name, status) for status in ("passed", "failed") for name in wanted]
         verdicts = [_newest_scores(project, *each) for each in of_judges]
-        proven = [_newest_scores(project, name, "failed", proven=True) for name in others]
+        proven = [_newest_scores(project, name, "failed", proving=kinds) for name in others]
         # The database compares some thousands of scores: few of them differ.
         verdict_rows = union_all(*verdicts, *proven).subquery().c
         differ = (
@@ -597,9 +600,14 @@ def _of_judges(store: Store, project: int, evaluator: Judged) -> tuple[list[Key]
 
 
 def _newest_scores(
-    project: int, evaluator: str, status: str, *, proven: bool = False, details: bool = False
+    project: int,
+    evaluator: str,
+    status: str,
+    *,
+    proving: Collection[str] | None = None,
+    details: bool = False,
 ) -> Select[Any]:
-    """Return the newest scores of an evaluator about dispatches, or which of them prove a fault."""
+    """Return the newest scores of an evaluator about dispatches, or those that prove a fault."""
     columns = [score.c.conversation, score.c.dispatch, score.c.status, score.c.at, score.c.finding]
     query = (
         select(*columns, *([score.c.details] if details else []))
@@ -618,7 +626,7 @@ def _newest_scores(
     )
     # SQLite accepts no sorted part of a union without a query around it.
     newest = query.subquery().c
-    return select(*newest).where(*([newest.finding.is_not(None)] if proven else []))
+    return select(*newest).where(*([] if proving is None else [newest.finding.in_(proving)]))
 
 
 def _is_close(details: str) -> bool:
