@@ -157,6 +157,20 @@ def test_data_is_read_by_its_values_and_a_flag_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("**5** nights, *not* refundable", "5 nights, not refundable"),
+        ("__Total__: **€1,204.50**/month", "Total: €1,204.50/month"),
+        ("* 2**10 = 1024\n* 3*4 = 12", "* 2**10 = 1024\n* 3*4 = 12"),
+        ("card ****4471, **** in all", "card ****4471, **** in all"),
+        ("get__item__x", "get__item__x"),
+    ],
+)
+def test_markdown_of_bold_and_italics_is_no_part_of_a_text(text: str, plain: str) -> None:
+    assert plain_text(text) == plain
+
+
+@pytest.mark.parametrize(
     ("text", "name"),
     [
         ("It is not there and they know it", "en"),

@@ -374,3 +374,14 @@ def test_an_answer_with_more_values_than_are_compared_is_not_passed() -> None:
     score = verdict("result_contradicted", made)
     assert score.status == "skipped"
     assert "too many to compare" in score.reason
+
+
+def test_values_in_bold_are_the_same_values() -> None:
+    result = (
+        "Signups: 1,412 (last week 1,388). Activation 0.371, was 0.358. Churn: 18 accounts, "
+        "31 at risk."
+    )
+    answer = "Signups **1,412**, **18** accounts churned, **31** at risk, activation **0.371**."
+    assert verdict("result_contradicted", trip(result, said(answer))).status != "failed"
+    changed = answer.replace("1,412", "1,421")
+    assert verdict("result_contradicted", trip(result, said(changed))).status == "failed"

@@ -414,13 +414,27 @@ class Reading:
 def plain_text(value: Content | Any) -> str:
     """Return content or JSON data as plain text: its values, one per line, without their names.
 
-    A true flag is written as its name. Text that is JSON is read as JSON.
+    A true flag is written as its name. Text that is JSON is read as JSON. Markdown for bold and
+    italics is removed.
     """
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
-    if isinstance(value, str) and value[:1].isalnum():
-        return value  # JSON with values starts with `{`, `[` or `"`, so most texts end here
-    return "\n".join(_leaves(value))
+    # JSON with values starts with `{`, `[` or `"`, so most texts are none.
+    is_plain = isinstance(value, str) and value[:1].isalnum()
+    text: str = value if is_plain else "\n".join(_leaves(value))
+    return _EMPHASISED.sub(_without_marks, text) if "*" in text or "__" in text else text
+
+
+# "**5** nights", "*not* refundable", "__Total__: 4"; not "2**10", "3*4", "****4471" or "a__b".
+_EMPHASISED = regex(
+    r"(?<![\w*])\*\*(?=\S)([^*\n]*[^*\s])\*\*(?!\*)"
+    r"|(?<![\w*])\*(?=\S)([^*\n]*[^*\s])\*(?![\w*])"
+    r"|(?<!\w)__(?=\S)([^_\n]*[^_\s])__(?!\w)"
+)
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    return match[1] or match[2] or match[3] or ""
 
 
 def _leaves(value: Any, depth: int = 0) -> Iterator[str]:
