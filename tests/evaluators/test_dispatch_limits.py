@@ -265,3 +265,18 @@ def test_the_context_of_an_agent_that_got_work_has_a_limit() -> None:
     assert "600 tokens per request of `helper`" in over.reason
     made.turns[0].runs[1].usage = None
     assert verdict("dispatch_limits", made, max_context_tokens=599).status == "skipped"
+
+
+def test_a_call_that_may_be_for_an_agent_may_be_one_dispatch_more() -> None:
+    """Sessions of ADK without definitions: `price(request="a pen")` is a tool or an agent."""
+    actual = trace(turn(1, "ab", dispatches=1, kind="transfer"))
+    actual.turns[0].runs[1].steps.append(build.call("b", unknown=["dispatch"]))
+    within: dict[str, Any] = {"max_dispatches": 2, "max_depth": 1, "max_fan_out": 2}
+    assert score(actual, **within, max_visits=2, max_agents=2).status == "passed"
+    for name in within:
+        found = score(actual, **{name: within[name] - 1})
+        assert (found.status, "`b` may be an agent" in found.reason) == ("skipped", True)
+    assert score(actual, max_visits=1).status == "skipped"
+    assert score(actual, max_dispatches=0).status == "failed"
+    actual.turns[0].runs[1].steps.append(build.call("c", unknown=["dispatch"]))
+    assert score(actual, max_agents=2).status == "skipped"

@@ -49,6 +49,27 @@ def test_an_agent_that_one_answer_calls_twice_gets_control_once(adk: Any) -> Non
     assert statuses == ["completed", "unanswered"]
 
 
+def test_a_tool_beside_a_transfer_in_one_answer_hands_nothing_over(adk: Any) -> None:
+    calls = [adk.call("look", "x"), adk.call("transfer_to_agent", "y", agent_name="billing")]
+    answers = [adk.answer("look", "x", {"left": 7}), adk.answer("transfer_to_agent", "y", {})]
+    answered = adk.event("desk", *answers, actions={"transferToAgent": "billing"})
+    trace = adk.read([adk.event("desk", *calls), answered, adk.event("billing", "Done.")])
+    assert edges(trace) == [("transfer", "desk", "billing", "stated")]
+    (looked,) = tool_calls(trace.turns[0], dispatches="exclude")
+    assert (looked.name, looked.result) == ("look", Content(data={"left": 7}))
+
+
+def test_of_several_tools_that_could_have_handed_over_none_is_named(adk: Any) -> None:
+    calls = [adk.call("look", "x"), adk.call("escalate", "y")]
+    answers = [adk.answer("look", "x", {"left": 7}), adk.answer("escalate", "y", {"ok": True})]
+    answered = adk.event("desk", *answers, actions={"transferToAgent": "billing"})
+    trace = adk.read([adk.event("desk", *calls), answered, adk.event("billing", "Done.")])
+    assert edges(trace) == [("transfer", "desk", "billing", "stated")]
+    assert trace.turns[0].dispatches[0].call is None
+    statuses = [call.status for call in tool_calls(trace.turns[0], dispatches="exclude")]
+    assert statuses == ["ok", "ok"]
+
+
 def test_a_text_said_while_handing_over_is_no_answer(adk: Any) -> None:
     first, second = adk.hand_over("desk", "billing")
     first["content"]["parts"].insert(0, {"text": "One moment."})

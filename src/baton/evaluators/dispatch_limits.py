@@ -17,6 +17,7 @@ from baton.model import (
     counted,
     known,
 )
+from baton.model.views import placed_calls
 from baton.plugins import FROM_CASES
 
 from .base_evaluator import Details, TraceEvaluator, Unscored, WholeTrace, describe
@@ -173,6 +174,18 @@ def _of_turn(
     not_recorded = None
     if not known(trace, turn, "dispatches"):
         not_recorded = f"{place}not all dispatches are recorded: record the agents' calls and spans"
+    maybe = _maybe_agents(trace, turn)
+    if maybe:
+        # Each could be a dispatch more, made with all others of its turn, and one level deeper.
+        most = (options.max_dispatches, options.max_fan_out)
+        more = len(issued) + len(maybe)
+        deeper = 1 + max((d.depth for d in issued), default=0)
+        if (
+            any(limit is not None and more > limit for limit in most)
+            or (options.max_depth is not None and deeper > options.max_depth)
+            or options.max_cost_usd is not None
+        ):
+            not_recorded = not_recorded or f"{place}{_maybe(maybe)}"
     if (limit := options.max_dispatches) is not None:
         words = f"{place}{counted(len(issued), 'dispatch')}"
         beyond = [d.id for d in issued[limit:]]
@@ -240,6 +253,9 @@ def _visits(trace: Trace, turn: Turn, place: str, limit: int, context: EvalConte
     not_recorded = None
     if count + nameless > limit or not _each_is_one_agent(trace, turn):
         not_recorded = _who(trace, turn, place)
+    maybe = _maybe_agents(trace, turn)
+    if any(len(visits.get(name, ())) + maybe.count(name) > limit for name in maybe):
+        not_recorded = not_recorded or f"{place}{_maybe(maybe)}"
     beyond = [
         id_ for runs in visits.values() for run in runs[limit:] for id_ in (run.id, *run.started_by)
     ]
@@ -262,9 +278,25 @@ def _of_case(trace: Trace, options: DispatchLimits, context: EvalContext) -> lis
     not_recorded = None
     if len(first) + nameless > limit or not all(_each_is_one_agent(trace, t) for t in trace.turns):
         not_recorded = next((why for turn in trace.turns if (why := _who(trace, turn, ""))), None)
+    maybe = [name for turn in trace.turns for name in _maybe_agents(trace, turn)]
+    if len({*first, *maybe}) + nameless > limit:
+        not_recorded = not_recorded or (_maybe(maybe) if maybe else None)
     beyond = [id_ for run in list(first.values())[limit:] for id_ in (run.id, *run.started_by)]
     words = counted(len(first), "different agent")
     return [Measure("max_agents", limit, len(first), words, beyond, not_recorded)]
+
+
+def _maybe_agents(trace: Trace, turn: Turn) -> list[str]:
+    """Return the name of each call of which the source does not record whether an agent answered.
+
+    A session of ADK looks alike for a tool and for an agent that is a tool.
+    """
+    calls = placed_calls(turn.runs, dispatches="exclude")
+    return [call.name for _, call in calls if call.unknown and not known(trace, call, "dispatch")]
+
+
+def _maybe(names: list[str]) -> str:
+    return f"`{names[0]}` may be an agent: supply agent definitions, for example with `agents`"
 
 
 def _each_is_one_agent(trace: Trace, turn: Turn) -> bool:

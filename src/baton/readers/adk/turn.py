@@ -553,7 +553,11 @@ class _TurnReader:
         return about is not None or wire.name != _ASKED_BY_MODEL
 
     def _read_answers(self, run: AgentRun, wires: list[FunctionResponse], event: AnyEvent) -> None:
-        """Read the answers of one event, matched with their calls by id."""
+        """Read the answers of one event, matched with their calls by id.
+
+        An event that answers several calls states one transfer for all of them: `check_stock` and
+        `transfer_to_agent` in one answer of the model. The call that hands over made it.
+        """
         actions, paused = _NO_ACTIONS, _NONE_PAUSED
         if event.actions is not None:
             actions = event.actions
@@ -561,6 +565,7 @@ class _TurnReader:
                 *(actions.requested_tool_confirmations or ()),
                 *(actions.requested_auth_configs or ()),
             }
+        target, handed_over = actions.transfer_to_agent, False
         for wire in wires:
             opened = self._session.open_call(wire.id, wire.name or "")
             if opened is None:  # the call was made before the recording begins
@@ -574,11 +579,13 @@ class _TurnReader:
             if wire.id in paused:
                 opened.call.status = "waiting"
                 continue
-            if actions.transfer_to_agent and opened.dispatch is None:
-                opened.dispatch = self._transfer(
-                    opened.run, actions.transfer_to_agent, opened.call.at, opened.call
-                )
+            if target and opened.dispatch is None and len(wires) == 1:
+                opened.dispatch = self._transfer(opened.run, target, opened.call.at, opened.call)
+            handed_over |= opened.dispatch is not None and opened.dispatch.kind == "transfer"
             self._settle(opened, wire, event)
+        if target and not handed_over:
+            # Any of the tools can have ordered it: `tool_context.actions` of all are merged.
+            self._transfer(run, target, event.timestamp, None)
 
     def _settle(self, opened: OpenCall, wire: FunctionResponse, event: AnyEvent) -> None:
         call, dispatch, error = opened.call, opened.dispatch, error_of(wire.response)
