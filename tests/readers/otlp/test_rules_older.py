@@ -52,6 +52,32 @@ def test_an_agent_that_only_its_span_names_is_at_work_by_that_name() -> None:
     assert turn.output.text == "Hello."
 
 
+def test_a_tool_that_answered_with_an_error_failed_if_only_the_next_request_tells_it() -> None:
+    """Google ADK 1.0: what a tool returned is not in its span."""
+
+    def request(part: dict[str, Any], *heard: dict[str, Any]) -> Piece:
+        said = {"content": {"role": "model", "parts": [part]}}
+        contents = [{"role": "user", "parts": [each]} for each in heard]
+        told = {
+            "gen_ai.system": "gcp.vertex.agent",
+            "gcp.vertex.agent.llm_request": msgspec.json.encode({"contents": contents}).decode(),
+            "gcp.vertex.agent.llm_response": msgspec.json.encode(said).decode(),
+        }
+        return using(piece("call_llm"), **told)
+
+    response = {"name": "refund", "response": {"error": "blocked by policy"}}
+    asks = request({"function_call": {"name": "refund", "args": {"order": "A-1"}}}, {"text": "Hi"})
+    says = request({"text": "I may not."}, {"function_response": response})
+    called = using(piece("tool_call [refund]"), **{"gen_ai.system": "gcp.vertex.agent"})
+    run = piece("agent_run [desk]", asks, called, says)
+    made = [
+        msgspec.structs.replace(span, scope="gcp.vertex.agent")
+        for span in spans(piece("invocation", run))
+    ]
+    (refund,) = tools(read_trace(made).turns[0].runs[0])
+    assert (refund.name, refund.status) == ("refund", "failed")
+
+
 def test_the_counts_of_the_response_go_before_a_total_that_is_written_as_output() -> None:
     told = _gemini("Hi.", prompt=110, candidates=10, cached_content=25, thoughts=5, total=125)
     wrong: dict[str, Any] = {"gen_ai.usage.input_tokens": 110, "gen_ai.usage.output_tokens": 125}

@@ -339,6 +339,10 @@ class _Finder:
         name = says.name or MAIN
         outer = self._of.get(id(node.in_agent)) if node.in_agent is not None else None
         nested = outer is not None and node.in_tool is None and outer.agent == name
+        if nested and node.in_model is not None and node.in_model.span.scope == node.span.scope:
+            # Until 2.0, ADK runs the receiver of a transfer below the sender's request. An agent
+            # that transfers to itself starts once more.
+            nested = False
         run = outer if nested else self._twin(name, node, says)
         if run is None:
             run = RunSpans(name, says.name is not None, node.in_tool, node.in_agent)

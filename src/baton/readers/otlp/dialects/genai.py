@@ -66,6 +66,7 @@ _AGENT_RUN = re.compile(r"agent_run \[(.+)\]")
 # ADK 1.0 has two spans for a call: `tool_call [pay]`, which holds what the tool did, and
 # `tool_response [pay]`, whose content is also in the next request.
 _TOOL_CALL = re.compile(r"tool_call \[(.+)\]")
+_TOOL_RESPONSE = "tool_response ["
 
 
 def claims(span: Span) -> bool:
@@ -122,7 +123,8 @@ def _operation(span: Span) -> str | None:
     if attributes.get("gen_ai.system") == _STRANDS and "gen_ai.agent.name" in attributes:
         return "chat" if span.name == _MODEL_INVOKE else "invoke_agent"
     if "gcp.vertex.agent.llm_request" in attributes or "gen_ai.request.model" in attributes:
-        return None if "agent_name" in attributes else "chat"
+        no_request = "agent_name" in attributes or span.name.startswith(_TOOL_RESPONSE)
+        return None if no_request else "chat"
     if "gen_ai.agent.name" in attributes or "agent_name" in attributes:
         return "invoke_agent"
     if _named_agent(span.name) is not None:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from baton.model import Content
 from baton.readers.adk.wire import error_of
-from baton.readers.otlp.attribute_values import content
+from baton.readers.otlp.attribute_values import content, parsed
 from baton.readers.otlp.messages import Call, Message, read_messages
 from baton.readers.otlp.span import Event, Span
 from baton.readers.otlp.span_content import AgentSpan, ModelSpan, Node, Reading, ToolSpan
@@ -25,7 +25,7 @@ _FRAMEWORK = "google-adk"
 _RESPONSE = "response"
 # The last response of the model, as Gemini returned it, and the key of a call in it.
 _RAW, _CALL = "output.value", "function_call"
-_INVOCATION = "gcp.vertex.agent.invocation_id"
+_REQUEST, _INVOCATION = "gcp.vertex.agent.llm_request", "gcp.vertex.agent.invocation_id"
 # ADK repeats what other agents did in a user message: `For context:` (until 2.12), or a sentence
 # that starts this way, followed by `[writer] said: ...` or the same text between two marks. It is
 # the last message before an agent that got control, and it is not a request by the user.
@@ -37,6 +37,7 @@ _QUOTE = re.compile(
 _SAID = re.compile(r"^\[[^\]\n]+\] said: ?(.*)", re.DOTALL)
 # By this tool, an agent of the mode `task` gives its answer.
 _FINISH = "finish_task"
+_OWN_NAME = re.compile(r'Your internal name is "([^"\n]+)"')
 _AROUND = frozenset({"id", "name", _RESPONSE, "scheduling", "will_continue", "parts"})
 
 
@@ -57,6 +58,8 @@ def _with_plain_answers(heard: Any) -> list[Message]:
             data = answer.result.data if answer.result is not None else None
             if isinstance(data, dict) and data.keys() == {"result"}:
                 answer.result = _plain(data["result"])
+            elif isinstance(data, dict) and error_of(data):
+                answer.failed = True
     return messages
 
 
@@ -92,6 +95,7 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
     """
     _fail_bare_tools(nodes)
     _nest_tasks(nodes)
+    _return_strays(nodes)
     asking = [
         (node, says)
         for node in nodes
@@ -224,6 +228,85 @@ def _join(before: Node, node: Node) -> None:
         if before.parent is not None and before.parent.says is not node.says:
             if type(before.parent.says) is AgentSpan:
                 _put_below(node, before.parent)
+
+
+def _return_strays(nodes: list[Node]) -> None:
+    """Put what agents of a ParallelAgent did below their own spans.
+
+    Until 1.5, only the first request of such an agent is below its span. Its tools and its other
+    requests are below the span of the ParallelAgent. The instructions of each request name its
+    agent: ``Your internal name is "south".``
+    """
+    for node in nodes:
+        if type(node.says) is not AgentSpan or node.says.framework != _FRAMEWORK:
+            continue
+        strays = _requests(node)
+        if not strays or len(strays) == len(node.children):
+            continue
+        inside: dict[str | None, list[Node]] = {}
+        for child in node.children:
+            if type(child.says) is AgentSpan:
+                inside.setdefault(child.says.name, []).append(child)
+        for stray in strays:
+            agents = inside.get(_internal_name(stray), [])
+            if len(agents) == 1 and agents[0].started <= stray.started <= agents[0].ended:
+                _move(stray, agents[0])
+        if not any(type(child.says) is ModelSpan for child in node.children):
+            _return_tools(node, [agent for agents in inside.values() for agent in agents])
+
+
+def _internal_name(node: Node) -> str | None:
+    """Return the agent that the instructions of a request name as its own."""
+    request = parsed(node.span.attributes.get(_REQUEST))
+    config = request.get("config") if isinstance(request, dict) else None
+    text = config.get("system_instruction") if isinstance(config, dict) else None
+    match = _OWN_NAME.search(text) if isinstance(text, str) else None
+    return match[1] if match else None
+
+
+def _return_tools(node: Node, agents: list[Node]) -> None:
+    """Put tools below the agents that called them, if it is certain which of them did.
+
+    Tools of 1.0 have neither arguments nor results. If two agents called `stock` once each, both
+    spans are alike, and it does not matter which belongs to which.
+    """
+    called: dict[str, list[tuple[Node, Call]]] = {}
+    for agent in agents:
+        known = Counter(c.says.name for c in agent.children if type(c.says) is ToolSpan)
+        for request in _requests(agent):
+            said = request.says.spoken_messages() if type(request.says) is ModelSpan else []
+            for call in (call for message in said for call in message.calls):
+                known[call.name] -= 1
+                if known[call.name] < 0:
+                    called.setdefault(call.name or "", []).append((agent, call))
+    tools: dict[str, list[Node]] = {}
+    for child in node.children:
+        if type(child.says) is ToolSpan:
+            tools.setdefault(child.says.name or "", []).append(child)
+    for name, strays in tools.items():
+        calls = called.get(name, [])
+        for stray in [each for each in strays if _arguments(each) is not None]:
+            own = [one for one in calls if one[1].arguments == _arguments(stray)]
+            if len(own) == 1:
+                _move(stray, own[0][0])
+                calls.remove(own[0])
+                strays.remove(stray)
+        if len(strays) == len(calls) and not any(
+            stray.says.failed or _arguments(stray) is not None for stray in strays
+        ):
+            for stray, (agent, _) in zip(strays, calls, strict=True):
+                _move(stray, agent)
+
+
+def _arguments(node: Node) -> Any:
+    return node.says.arguments if type(node.says) is ToolSpan else None
+
+
+def _move(node: Node, agent: Node) -> None:
+    if node.parent is not None:
+        node.parent.children.remove(node)
+    node.parent = agent
+    agent.children.append(node)
 
 
 def _fail_bare_tools(nodes: list[Node]) -> None:
