@@ -273,8 +273,8 @@ def test_a_call_that_may_be_for_an_agent_may_be_one_dispatch_more() -> None:
     actual.turns[0].runs[1].steps.append(build.call("b", unknown=["dispatch"]))
     within: dict[str, Any] = {"max_dispatches": 2, "max_depth": 1, "max_fan_out": 2}
     assert score(actual, **within, max_visits=2, max_agents=2).status == "passed"
-    for name in within:
-        found = score(actual, **{name: within[name] - 1})
+    for name, limit in within.items():
+        found = score(actual, **{name: limit - 1})
         assert (found.status, "`b` may be an agent" in found.reason) == ("skipped", True)
     assert score(actual, max_visits=1).status == "skipped"
     assert score(actual, max_dispatches=0).status == "failed"
