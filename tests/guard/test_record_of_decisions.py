@@ -16,7 +16,7 @@ from tests.server.test_alerts import DAY, Scores
 import baton
 from baton.formats.document import Document
 from baton.guard.claude import answer
-from baton.model import Trace
+from baton.model import Content, ToolCall, Trace
 from baton.model.trace import GUARD
 from baton.model.views import decisions_of
 from baton.readers import load_traces
@@ -195,3 +195,45 @@ def test_decisions_in_a_program_of_the_agent_sdk_belong_to_its_conversation(
     assert recorded.id == "s1"
     (refused,) = decisions_of(recorded)
     assert (refused["rule"], refused["to"]) == ("max_dispatches", "lab")
+
+
+REFUSED = """
+import sys
+from opentelemetry import trace
+from baton.otel import record
+from baton.formats.document import Document
+from baton.guard import Guard
+from baton.guard.policy import read_policy
+from baton.model import RefusedError
+
+record(sys.argv[1])
+policy = read_policy(Document("p.yaml", b"rules: [{allowed_tools: [search]}]", "yaml"))
+guard, tracer = Guard(policy), trace.get_tracer("program")
+
+def call(name):
+    said = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    with tracer.start_as_current_span("execute_tool " + name, attributes=said) as span:
+        try:
+            guard.tool(name, {})
+            result = "done"
+        except RefusedError as refused:
+            result = str(refused)  # as pydantic-ai does: for the model it is a result like any
+        span.set_attribute("gen_ai.tool.call.result", result)
+
+said = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "desk"}
+with tracer.start_as_current_span("invoke_agent desk", attributes=said), guard.run("desk", "Go."):
+    call("search")
+    call("charge")
+"""
+
+
+def test_a_call_that_a_guard_refused_is_refused_however_the_framework_records_it(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "run.jsonl"
+    subprocess.run([sys.executable, "-c", REFUSED, file], check=True, timeout=60)
+    (read,) = load_traces([file])
+    search, charge = [step for step in read.turns[0].runs[0].steps if isinstance(step, ToolCall)]
+    assert (search.status, search.refused_by, search.result) == ("ok", None, Content(text="done"))
+    assert (charge.status, charge.refused_by, charge.result) == ("refused", "policy", None)
+    assert charge.error == read.attributes[GUARD][0]["reason"]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from baton.guard import Guard
+from baton.model import ToolCall
+from baton.model.views import decisions_of
+from baton.readers import load_traces
 
 from .guarded import ANSWER, CHARGES, Calls
 from .test_guards import rules
@@ -208,3 +214,34 @@ def test_an_answer_is_read_in_every_way_that_a_lab_may_be_asked() -> None:
     lab = agent(guard, "lab", Scripted(answer=ANSWER))
     desk = agent(guard, "desk", Scripted([("lab", {"input": "Test it."})]), [lab.as_tool()])
     assert "The key is [" in str(desk("Is it clean?"))
+
+
+LANGCHAIN = """
+import sys
+from baton.otel import record
+from baton.formats.document import Document
+from baton.guard import Guard
+from baton.guard.policy import read_policy
+
+record(sys.argv[1])
+from baton.providers.instrument.langchain_handler import switch_on
+switch_on()  # also where an instrumentor of LangChain is installed
+from tests.heavy.guarded.in_langchain import Scripted, agent, charge
+
+rule = b"rules: [{allowed_tools: [search]}]"
+guard = Guard(read_policy(Document("p.yaml", rule, "yaml")))
+desk = agent(guard, "desk", Scripted(calls=[("charge", {"order": "7"})]), [charge])
+desk.invoke({"messages": [("user", "Charge order 7.")]})
+"""
+
+
+def test_decisions_in_langchain_are_in_the_record_of_its_own_handler(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    subprocess.run([sys.executable, "-c", LANGCHAIN, file], check=True, timeout=60)
+    (read,) = load_traces([file])
+    (decision,) = decisions_of(read)
+    assert (decision["on"], decision["tool"], decision["allowed"]) == ("tool", "charge", False)
+    (call,) = [
+        step for run in read.turns[0].runs for step in run.steps if isinstance(step, ToolCall)
+    ]
+    assert (call.name, call.status, call.refused_by) == ("charge", "refused", "policy")

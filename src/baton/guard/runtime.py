@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from baton.model import Content, InputError, RefusedError, ToolCall
-from baton.model.current_guard import DECISIONS, watched_by
+from baton.model.current_guard import AROUND, DECISIONS, watched_by
 
 from .decide_event import Decision, Event, Handed, failed_decision
 from .policy import OF_WORK, Policy, load_policy, named_agents, validated, with_usual_depth
@@ -476,13 +476,15 @@ def _mark(event: Event, decision: Decision, tracers: Any) -> None:
     if notes is not None:
         notes.append(known)
     if "opentelemetry.trace" in sys.modules:
-        from opentelemetry.trace import get_tracer
+        from opentelemetry.trace import get_tracer, set_span_in_context
 
         attributes = {f"baton.guard.{name}": value for name, value in known.items()}
         if event.conversation:  # without a surrounding span, this says what it belongs to
             attributes["gen_ai.conversation.id"] = event.conversation
         tracer = get_tracer("baton.guard", tracer_provider=tracers)
-        tracer.start_span("baton.guard", attributes=attributes).end()
+        around = next((span for find in AROUND if (span := find()) is not None), None)
+        context = None if around is None else set_span_in_context(around)
+        tracer.start_span("baton.guard", context, attributes=attributes).end()
 
 
 def _new_id() -> str:

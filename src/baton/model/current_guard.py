@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
@@ -31,6 +31,9 @@ WATCHER: ContextVar[Watcher | None] = ContextVar("baton_watcher", default=None)
 """The guard that marked functions ask."""
 DECISIONS: ContextVar[list[dict[str, Any]] | None] = ContextVar("baton_decisions", default=None)
 """The list of decisions of the recorded turn; becomes ``Trace.attributes["guard"]``."""
+AROUND: list[Callable[[], Any]] = []
+"""Functions that return the OpenTelemetry span in which the program is, or ``None``: of recorders
+that do not make their spans the current ones, as LangChain runs callbacks in other contexts."""
 GUARD_NOTES = "baton-guard.jsonl"
 """A guard's decisions in the folder of a session of Claude Code, one per line, by its hook."""
 

@@ -18,9 +18,12 @@ from uuid import UUID
 import msgspec
 from langchain_core.callbacks.base import BaseCallbackHandler
 from langchain_core.messages import BaseMessage, message_to_dict
+from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import register_configure_hook
 from opentelemetry import trace
 from opentelemetry.trace import Span, Status, StatusCode
+
+from baton.model.current_guard import AROUND
 
 SCOPE = "baton.instrumentation.langchain"
 _OTHERS = ("langfuse.langchain", "mlflow.langchain", "traceai_langchain")
@@ -43,8 +46,10 @@ _DETAILS = (
 @functools.cache
 def switch_on() -> None:
     """Record every run of LangChain in this process from now on; a second call does nothing."""
-    handler: ContextVar[Any] = ContextVar("baton_langchain", default=Handler())  # noqa: B039 - one for all
+    one = Handler()
+    handler: ContextVar[Any] = ContextVar("baton_langchain", default=one)
     register_configure_hook(handler, inheritable=True)
+    AROUND.append(one.around)
 
 
 class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not read by mypy
@@ -56,6 +61,12 @@ class Handler(BaseCallbackHandler):  # type: ignore[misc]  # LangChain is not re
     def __init__(self) -> None:
         self._tracer = trace.get_tracer(SCOPE)
         self._spans: dict[UUID, Span] = {}
+
+    def around(self) -> Span | None:
+        """Return the span of the run in which the program is, if there is one."""
+        config = var_child_runnable_config.get() or {}
+        run_id = getattr(config.get("callbacks"), "parent_run_id", None)
+        return None if run_id is None else self._spans.get(run_id)
 
     def on_chain_start(
         self, serialized: Mapping[str, Any] | None, inputs: Any, *, run_id: UUID, **more: Any

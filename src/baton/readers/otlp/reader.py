@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain, product
 from math import inf
@@ -87,6 +87,8 @@ def read_conversation(
         reader.turn(nodes)
     played = reader.builder.finish()
     source.framework = reader.framework()
+    guarded = _guarded(conversation)
+    _refuse(played, guarded.get(GUARD, ()))
     return Trace(
         schema_version=SCHEMA_VERSION,
         id=conversation.id,
@@ -104,7 +106,7 @@ def read_conversation(
         attributes={
             **reader.builder.attributes(),
             **_session(conversation),
-            **_guarded(conversation),
+            **guarded,
         },
     )
 
@@ -130,6 +132,46 @@ def _guarded(conversation: Conversation) -> dict[str, Any]:
         if _DECIDED in span.attributes
     ]
     return {GUARD: decisions} if decisions else {}
+
+
+def _refuse(turns: Iterable[Turn], decisions: Iterable[Mapping[str, Any]]) -> None:
+    """Mark the calls that a guard refused: their result is its reason, word for word.
+
+    Frameworks record such a call like any other, pydantic-ai as one that succeeded and LangChain
+    as one that failed. But it never ran: no claim rests on it, and nothing left its scope.
+    """
+    refused = {
+        (each.get("tool"), each["reason"])
+        for each in decisions
+        if each.get("allowed") is False and each["on"] in _ASKED and each.get("reason")
+    }
+    if not refused:
+        return
+    for turn in turns:
+        for step in (step for run in turn.runs for step in run.steps):
+            if not isinstance(step, ToolCall) or step.dispatch is not None:
+                continue
+            read = [step.error, *_texts(step.result)]
+            # The tool is not in a decision about a dispatch, which a call of any name may make.
+            reason = next(
+                (text for tool in (step.name, None) for text in read if (tool, text) in refused),
+                None,
+            )
+            if reason is not None:
+                step.status, step.refused_by = "refused", "policy"
+                step.result, step.error = None, reason
+
+
+_ASKED = ("tool", "dispatch")
+"""What a guard decides before it happens."""
+
+
+def _texts(result: Content | None) -> list[str | None]:
+    """Return the text of a result, or the texts of an object: ADK's results have a name."""
+    if result is None:
+        return []
+    values = result.data.values() if isinstance(result.data, dict) else ()
+    return [result.text, *(value for value in values if isinstance(value, str))]
 
 
 class _Reader:
