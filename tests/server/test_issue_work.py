@@ -14,6 +14,7 @@ from tests.feed.test_investigate import look
 import baton
 from baton.feed.issue_progress import DIMENSIONS, Promoted, Promotion
 from baton.model import Case, InputError, Trace
+from baton.model.prices import ModelPrice
 from baton.server.access import Caller, create_key
 from baton.server.issue_list import Progress, keep_progress, one_issue
 from baton.server.issue_work import (
@@ -25,6 +26,7 @@ from baton.server.issue_work import (
 from baton.server.schema import job
 from baton.server.settings import Settings, load_settings
 from baton.server.store import Store
+from baton.server.trials import left_of_budget
 from baton.session.evaluate import evaluate_into
 from baton.session.server_client import Server
 from baton.testing import LlmServer, Received, llm_server
@@ -183,11 +185,19 @@ def test_a_model_that_fails_is_reported_and_leaves_no_finding(store: Store) -> N
     key = one_fails(store)
     with llm_server(lambda _: "no json") as broken:
         settings = settings_for(broken)
+        settings.prices = {"scripted": ModelPrice(input=1, output=2)}
         ask_to_investigate(store, ANA, key, settings)
+        left = left_of_budget(store, 1, settings, NOW)
         assert work_on_issues(store, settings, NOW)
+        paid = left - left_of_budget(store, 1, settings, NOW)
     found = one_issue(store, 1, key).investigation
     assert found is not None
     assert (found.ending, found.summary, found.fix) == ("no answer", [], None)
+    # Both answers were of no use, and are paid all the same.
+    assert found.requests == len(broken.requests) == 2
+    assert found.cost_usd is not None
+    assert found.cost_usd == pytest.approx(paid)
+    assert paid > 0
 
 
 def test_without_a_judge_or_money_nothing_is_asked(store: Store, llm: LlmServer) -> None:

@@ -114,6 +114,7 @@ async def investigate(
         try:
             response = await judge.ask(request)
         except JudgeError as error:
+            used.count(error)
             return ended("over budget" if error.kind == "budget" else "no answer", str(error))
         used.add(response)
         answer = response.value
@@ -136,6 +137,7 @@ async def investigate(
             except InputError as error:
                 brought = str(error)
             except JudgeError as error:
+                used.count(error)
                 return ended("over budget" if error.kind == "budget" else "no answer", str(error))
         looked.append(Looked(tool=query[0], about=query[1][:200], characters=len(brought)))
         left = steps - number
@@ -159,11 +161,15 @@ class _Used:
             self.condensed = True
         else:
             self.model = response.model
-        self.requests += response.requests
-        self.input_tokens += response.input_tokens
-        self.output_tokens += response.output_tokens
         self.cached += response.cached
-        cost = response.cost_usd
+        self.count(response)
+
+    def count(self, question: JudgeResponse | JudgeError) -> None:
+        """Add the usage of a question, also of one without a usable answer."""
+        self.requests += question.requests
+        self.input_tokens += question.input_tokens
+        self.output_tokens += question.output_tokens
+        cost = question.cost_usd
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
 
 

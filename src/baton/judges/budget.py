@@ -135,3 +135,10 @@ class Bill:
         self.input_tokens += raw.read_tokens
         self.output_tokens += raw.output_tokens
         self.cost_usd = None if self.cost_usd is None or cost is None else self.cost_usd + cost
+
+    def put_on(self, error: JudgeError) -> JudgeError:
+        """Return the error of a question, with its usage so far."""
+        error.requests = self.requests
+        error.input_tokens, error.output_tokens = self.input_tokens, self.output_tokens
+        error.cost_usd = self.cost_usd
+        return error

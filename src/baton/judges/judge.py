@@ -205,15 +205,17 @@ class LlmJudge:
             try:
                 response = await self._ask_model(endpoint, request, bill)
             except CallError as error:
-                trouble = JudgeError(error.kind, error.message)
+                trouble = bill.put_on(JudgeError(error.kind, error.message))
                 if error.kind not in _NOT_REACHED:
                     raise trouble from error
                 first = first or trouble
                 continue
+            except JudgeError as error:  # the budget, maybe after an answer that was of no use
+                raise bill.put_on(error) from error.__cause__
             self._keep(key, request, response)
             return response
         assert first is not None  # noqa: S101
-        raise first
+        raise bill.put_on(first)
 
     async def _ask_model(
         self, endpoint: Endpoint, request: JudgeRequest, bill: Bill

@@ -26,13 +26,19 @@ JudgeErrorKind = Literal[
 
 
 class JudgeError(Exception):
-    """A judge gave no verdict; ``kind`` says why. It never becomes a score."""
+    """A judge gave no verdict; ``kind`` says why. It never becomes a score.
+
+    ``requests``, tokens and ``cost_usd`` (``None``: unknown) are those of answers without a use:
+    they are paid all the same.
+    """
 
     def __init__(self, kind: JudgeErrorKind, message: str) -> None:
         """Take the kind of problem and one sentence about it."""
         super().__init__(f"{kind}: {message}")
         self.kind = kind
         self.message = message
+        self.requests = self.input_tokens = self.output_tokens = 0
+        self.cost_usd: float | None = 0.0
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
