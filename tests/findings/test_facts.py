@@ -164,9 +164,13 @@ def test_data_is_read_by_its_values_and_a_flag_by_its_name() -> None:
         ("* 2**10 = 1024\n* 3*4 = 12", "* 2**10 = 1024\n* 3*4 = 12"),
         ("card ****4471, **** in all", "card ****4471, **** in all"),
         ("get__item__x", "get__item__x"),
+        ("2.48\u00a0m, 30\u202f€", "2.48 m, 30 €"),
+        ("1\u202f234 and 5\u2009678", "1\u202f234 and 5\u202f678"),
     ],
 )
-def test_markdown_of_bold_and_italics_is_no_part_of_a_text(text: str, plain: str) -> None:
+def test_markdown_of_bold_and_italics_and_kinds_of_blanks_are_no_part_of_a_text(
+    text: str, plain: str
+) -> None:
     assert plain_text(text) == plain
 
 

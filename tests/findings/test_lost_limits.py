@@ -110,6 +110,12 @@ def test_a_limit_that_is_turned_round_waived_or_left_out_is_lost(user: str, prom
             "Ship 3.5 kg to Bergen; it must not cost more than 40 EUR.",
             "What is the rate to Bergen?",
         ),
+        # It forbids nothing.
+        (
+            "What's the quickest way by boat from Hvar to Vis on Sunday? No life vests needed, we "
+            "have ours.",
+            "Please find this out: what's the quickest way by boat from Hvar to Vis on Sunday?",
+        ),
     ],
 )
 def test_the_same_limit_in_other_words_is_carried(user: str, prompt: str) -> None:

@@ -415,14 +415,21 @@ def plain_text(value: Content | Any) -> str:
     """Return content or JSON data as plain text: its values, one per line, without their names.
 
     A true flag is written as its name. Text that is JSON is read as JSON. Markdown for bold and
-    italics is removed.
+    italics is removed, and a blank of another width is a blank, except inside a number.
     """
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
     # JSON with values starts with `{`, `[` or `"`, so most texts are none.
     is_plain = isinstance(value, str) and value[:1].isalnum()
     text: str = value if is_plain else "\n".join(_leaves(value))
-    return _EMPHASISED.sub(_without_marks, text) if "*" in text or "__" in text else text
+    if "*" in text or "__" in text:
+        text = _EMPHASISED.sub(_without_marks, text)
+    return text if text.isascii() else _WIDE_BLANK.sub(" ", _THIN_BLANK.sub("\u202f", text))
+
+
+# "2.48\u00a0m" as French typography, and many models, write it; but "1\u202f234" is one number.
+_WIDE_BLANK = regex(r"(?<!\d)[\u00a0\u202f]|[\u00a0\u202f](?!\d)")
+_THIN_BLANK = regex("[\u2007\u2009]")
 
 
 # "**5** nights", "*not* refundable", "__Total__: 4"; not "2**10", "3*4", "****4471" or "a__b".

@@ -68,9 +68,12 @@ def only_reads(limit: str, sent: Sent) -> bool:
     return all(part.endswith("?") or _READS.match(part) is not None for part in parts)
 
 
-# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
+# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold". "No sticker
+# needed, we have one" leaves something out of the work, and forbids nothing.
 _ONLY_LIMITS = regex(
-    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+    r"""^\W*(?!(?:no|not|nothing|keine?\w*|nicht|pas|sin|no\ es)\b[^.,;!?\n]{0,60}?\b(?:needed|necessary
+        |required|nötig|notwendig|erforderlich|nécessaires?|necesari[oa]s?)\b)
+        (?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
         |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
         |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
         |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
