@@ -14,9 +14,9 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from baton.gate.compare_axes import PASSED
 from baton.gate.compare_evaluations import compare
 from baton.gate.snapshot import AxisValues, CaseSnapshot, Snapshot
-from baton.stats.significance import PASSED
 
 PAGE = Path(__file__).parents[1] / "docs" / "compare.md"
 BEGIN = "<!-- simulation: written by `python benchmarks/gate.py --write` -->"

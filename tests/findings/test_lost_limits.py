@@ -114,7 +114,7 @@ def test_a_limit_that_is_turned_round_waived_or_left_out_is_lost(user: str, prom
         (
             "What's the quickest way by boat from Hvar to Vis on Sunday? No life vests needed, we "
             "have ours.",
-            "Please find this out: what's the quickest way by boat from Hvar to Vis on Sunday?",
+            "What's the quickest way by boat from Hvar to Vis on Sunday? Let me know soon.",
         ),
     ],
 )

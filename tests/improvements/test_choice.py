@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from baton.gate.compare_axes import CASES_PASSED, Axis
 from baton.improvements.choose_component import Chosen, Failing, Pointed, choose
 from baton.model import FailedAt, Hop, InputError
-from baton.stats.significance import CASES_PASSED, Axis
 from baton.store import IndexRow
 
 TEXTS = ("agent:desk", "agent:refunds", "agent:billing", "description:refunds")

@@ -6,10 +6,10 @@ import random
 import re
 from html.parser import HTMLParser
 
+from baton.gate.compare_axes import PASSED, Axis, CaseValues, compare_all
 from baton.improvements.html_page import page_of
 from baton.improvements.result import Candidate, Improvement, Proof, Split, Study
 from baton.replays.text_risks import NewText
-from baton.stats.significance import PASSED, Axis, CaseValues, compare_all
 
 HOSTILE = '</pre><script>alert(1)</script><img src=x onerror="y">\u202e\u200b\x1b[31m'
 

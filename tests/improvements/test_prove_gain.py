@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from baton.gate.compare_axes import PASSED, Axis, CaseValues
 from baton.improvements.prove_gain import ERRORS, Side, prove
-from baton.stats.significance import PASSED, Axis, CaseValues
 
 AIM = Axis(PASSED)
 TONE, SECOND, ROUTE = Axis("tone"), Axis("tone by second"), Axis("dispatch_correctness")

@@ -68,12 +68,15 @@ def only_reads(limit: str, sent: Sent) -> bool:
     return all(part.endswith("?") or _READS.match(part) is not None for part in parts)
 
 
-# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold". "No sticker
-# needed, we have one" leaves something out of the work, and forbids nothing.
+# "No sticker needed, we have one" leaves something out of the work, and forbids nothing.
+_NOT_NEEDED = regex(
+    r"""\b(?:no|not|nothing|keine?\w*|nicht|pas|sin)\b[^.,;!?\n]{0,60}?\b(?:needed|necessary
+        |required|nötig|notwendig|erforderlich|nécessaires?|necesari[oa]s?)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# The start of a sentence that does nothing but limit: "Never write to sales_daily_gold".
 _ONLY_LIMITS = regex(
-    r"""^\W*(?!(?:no|not|nothing|keine?\w*|nicht|pas|sin|no\ es)\b[^.,;!?\n]{0,60}?\b(?:needed|necessary
-        |required|nötig|notwendig|erforderlich|nécessaires?|necesari[oa]s?)\b)
-        (?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
+    r"""^\W*(?:(?:please|and|but|bitte)\ )?(?:never|do\ not|don['’]t|no\b|nothing\b|nobody\b|none\b
         |not\b|only\b|without\b|disregard\b|skip\b|exclude\b|avoid\b|ignore\b|leave\ out\b
         |leave\ (?:\w+\ ){1,4}out\b|use\ (?:only|at\ (?:most|least)|no)\b|at\ (?:most|least)\b
         |keine?\w*\b|nie\b|nur\b|ne\ |sans\b|aucun|no\ |nunca|sin\b|solo\b|sólo\b)""",
@@ -83,7 +86,7 @@ _ONLY_LIMITS = regex(
 
 def only_limits(text: str) -> bool:
     """Return whether a text starts like an order that does nothing but limit the work."""
-    return _ONLY_LIMITS.match(text) is not None
+    return _ONLY_LIMITS.match(text) is not None and _NOT_NEEDED.match(text.lstrip()) is None
 
 
 # What is excluded: "nothing in Bairro Alto", "don't touch payments-db", "no walnuts anywhere". Not
@@ -146,6 +149,7 @@ def exclusion_lost(sentence: str, sent: Sent) -> bool:
         for exclusion in islice(_EXCLUDES.finditer(sentence), _EXCLUSIONS)
         if not is_callers(_clause_of(sentence, exclusion.start("object"), exclusion.end()))
         and _is_left_out(exclusion["object"], sent)
+        and _NOT_NEEDED.search(exclusion[0]) is None
     ]
     if (
         not lost

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from baton.gate.compare_axes import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 from baton.model import Differs, Hop, changed, counted, first_difference, incomparable
 from baton.model.score import digits
-from baton.stats.significance import PASSED, Axis, AxisChange, CaseChange, Comparison, compare_all
 
 from .snapshot import Snapshot
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from baton.gate.compare_axes import PASSED, AxisChange
 from baton.model import GateResult, Low, Placed, Provenance
-from baton.stats.significance import PASSED, AxisChange
 from baton.store import IndexRow
 
 from .check_thresholds import bound_to, figure_of

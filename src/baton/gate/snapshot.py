@@ -10,8 +10,8 @@ import msgspec
 from baton.formats.evaluation_header import HEADER
 from baton.formats.own_files import make_folder, write_whole
 from baton.formats.storage_addresses import is_address
+from baton.gate.compare_axes import PASSED, Axis, CaseValues
 from baton.model import EfficiencySums, Hop, InputError, Problem, Provenance, counted, nearest
-from baton.stats.significance import PASSED, Axis, CaseValues
 from baton.store import IndexRow, Reportable, evaluation_at, read_evaluation
 
 

@@ -9,9 +9,9 @@ from statistics import fmean
 import msgspec
 
 from baton.formats.evaluation_header import HEADER
+from baton.gate.compare_axes import PASSED, Axis
 from baton.model import InputError, suggestion
 from baton.stats.intervals import mean_interval, share
-from baton.stats.significance import PASSED, Axis
 
 from .snapshot import Snapshot
 

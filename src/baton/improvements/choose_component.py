@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from baton.gate.compare_axes import CASES_PASSED, Axis
 from baton.model import InputError, counted, suggestion
 from baton.model.option_spelling import option
-from baton.stats.significance import CASES_PASSED, Axis
 from baton.store import IndexRow
 
 OF_SENDER = frozenset({

@@ -16,11 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from baton.formats.own_files import make_folder, naming, refuse_overwriting
+from baton.gate.compare_axes import AxisChange
 from baton.gate.compare_evaluations import p_text
 from baton.model.score import digits, rounded
 from baton.model.visible import visible, visible_line
 from baton.reports.html.scripts import asset
-from baton.stats.significance import AxisChange
 
 from .report import calibration_rows, is_of_rubric, not_finished
 from .result import Calibrated, Candidate, Improvement, Outcome, Study

@@ -12,22 +12,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from baton.gate.snapshot import SnapshotBuilder
-from baton.model import counted
-from baton.model.option_spelling import option
-from baton.model.score import rounded
-from baton.stats.sample_size import cases_needed
-from baton.stats.significance import (
+from baton.gate.compare_axes import (
     CASES_PASSED,
     Axis,
     AxisChange,
     CaseValues,
     Comparison,
-    Difference,
     compare_all,
-    compare_pairs,
-    drop_of_passes,
 )
+from baton.gate.snapshot import SnapshotBuilder
+from baton.model import counted
+from baton.model.option_spelling import option
+from baton.model.score import rounded
+from baton.stats.sample_size import cases_needed
+from baton.stats.significance import Difference, compare_pairs, drop_of_passes
 from baton.store import IndexRow
 
 from .result import Outcome, Proof

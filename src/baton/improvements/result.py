@@ -13,9 +13,9 @@ from typing import Literal
 
 import msgspec
 
+from baton.gate.compare_axes import Axis, Comparison
 from baton.replays.text_risks import NewText
 from baton.stats.calibration import Quality
-from baton.stats.significance import Axis, Comparison
 
 RESULT = "improvement.json"
 """The name of an improvement's file in its folder."""

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from baton.changed_texts import faults_of_change
 from baton.datasets.labels import Label
 from baton.evaluators.judged import Judged
+from baton.gate.compare_axes import Axis, CaseValues
 from baton.judges.shorten_texts import clip
 from baton.model import (
     Case,
@@ -36,7 +37,6 @@ from baton.replays.text_risks import new_in
 from baton.runner.calibration_report import calibration_report, people, placed
 from baton.runner.judged_subjects import JudgedThing, ask, chosen, terms_of, things_of
 from baton.stats.calibration import Key, Opinion, Quality, Terms, kappa, squared_weight
-from baton.stats.significance import Axis, CaseValues
 
 from .held_out_leaks import Leaks
 from .journal import Journal, Proposal, Verdict, hash_of

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from baton.changed_texts import faults_of_change
 from baton.components import are_examples, chosen
+from baton.gate.compare_axes import CASES_PASSED, Axis, CaseValues
 from baton.gate.snapshot import SnapshotBuilder
 from baton.model import Case, InputError, Judge, JudgeError, counted
 from baton.model.option_spelling import option
 from baton.model.score import rounded
 from baton.replays.text_risks import new_in
-from baton.stats.significance import CASES_PASSED, Axis, CaseValues, compare_pairs
+from baton.stats.significance import compare_pairs
 
 from .choose_component import Chosen, Failing, choose, pointing
 from .held_out_leaks import Leaks

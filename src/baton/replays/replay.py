@@ -18,6 +18,7 @@ import msgspec
 
 from baton.changed_texts import changes_of
 from baton.datasets.recorded_dispatches import recorded_trace
+from baton.gate.compare_axes import PASSED, Comparison, compare_all
 from baton.gate.snapshot import SnapshotBuilder
 from baton.model import (
     Case,
@@ -39,7 +40,6 @@ from baton.runner.loop import entered
 from baton.runner.plan import Plan
 from baton.runner.recorded import score_in_memory
 from baton.stats.intervals import Estimate, share
-from baton.stats.significance import PASSED, Comparison, compare_all
 from baton.store import row_of
 
 from .cases import answered_tools, safe, states_something

@@ -8,10 +8,10 @@ from typing import IO, Any
 import msgspec
 from rich.table import Table
 
+from baton.gate.compare_axes import PASSED
 from baton.gate.compare_evaluations import axis_line
 from baton.model import counted
 from baton.reports.text import Text, console_for, one_line
-from baton.stats.significance import PASSED
 
 from .outcome import Seen
 from .replay import Replayed, ReplayedCase

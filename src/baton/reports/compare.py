@@ -11,6 +11,7 @@ from rich.console import JustifyMethod
 from rich.table import Table
 
 from baton.gate.case_side_by_side import CaseSide, CaseStep, ComparedCase
+from baton.gate.compare_axes import PASSED, AxisChange
 from baton.gate.compare_evaluations import (
     Compared,
     WorseCase,
@@ -22,7 +23,6 @@ from baton.gate.compare_evaluations import (
 )
 from baton.model import Hop, Score, counted
 from baton.model.score import rounded
-from baton.stats.significance import PASSED, AxisChange
 
 from .markdown import cell, code
 from .text import Text, console_for, one_line

@@ -20,6 +20,7 @@ from baton.evaluators.user_defined import traits_of
 from baton.feed.blame import proven
 from baton.feed.failures import failures_of
 from baton.formats.own_files import HOME, write_whole
+from baton.gate.compare_axes import PASSED
 from baton.improvements.choose_component import MOST, refuse_unknown_components
 from baton.improvements.journal import JOURNAL, Journal, hash_of
 from baton.improvements.plays import CANDIDATES, Options
@@ -36,7 +37,6 @@ from baton.providers.instrument.warm_workers import warm_workers
 from baton.replays.replay import Moments
 from baton.runner.loop import run_anywhere
 from baton.runner.plan import PlannedEvaluator, Specs
-from baton.stats.significance import PASSED
 
 from .estimate import PlaysEstimate, estimate_live, estimate_plays
 from .evaluate import EvaluateOptions

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from baton.gate.compare_axes import PASSED, Axis, AxisChange
 from baton.gate.compare_evaluations import Compared, axis_line, figures
 from baton.model import InputError, Location
 from baton.model.score import WORST_FIRST
@@ -29,7 +30,6 @@ from baton.server.access import Denied
 from baton.server.store import DEFAULT
 from baton.session.compare import compare
 from baton.session.server_rows import EvaluationJob
-from baton.stats.significance import PASSED, Axis, AxisChange
 
 from .evaluation_data import (
     Opened,

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from baton.stats.significance import PASSED, Axis, CaseValues, Comparison, compare_all
+from baton.gate.compare_axes import PASSED, Axis, CaseValues, Comparison, compare_all
 
 SCORE = Axis("quality")
 
