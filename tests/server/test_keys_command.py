@@ -47,3 +47,18 @@ def test_keys_of_a_store_that_is_missing_are_an_error(baton: Baton) -> None:
     assert (
         "read, review, run or admin" in baton("serve", "keys", "create", "x", "--right", "raed").err
     )
+
+
+def test_files_of_a_store_that_are_damaged_are_named_with_what_to_do(
+    baton: Baton, tmp_path: Path
+) -> None:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    for name in ("index.db", "inbox.db"):
+        (folder / name).write_bytes(b"not a database" * 1000)
+    outcome = baton("serve", "keys", "list", "--folder", folder)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"baton: {folder}: the store is not available: file is not a database; its files are "
+        "damaged: put back a copy of the folder, or name another --folder\n"
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from baton.model import InputError, counted
+from baton.model import BatonError, InputError, counted
 from baton.model.visible import visible_line
 from baton.plugins.origin import install, requirement
 from baton.reports.text import Text, console_for
@@ -378,7 +378,7 @@ def _day(at: float) -> str:
 def needs_server() -> Iterator[None]:
     """Explain what to install if a library is missing, and do not wait for a database."""
     try:
-        from baton.server.database import Unavailable
+        from baton.server.database import Unavailable, sqlite_name
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] == "baton":
             raise
@@ -387,4 +387,10 @@ def needs_server() -> Iterator[None]:
     try:
         yield
     except Unavailable as error:
+        match sqlite_name(error):
+            case "SQLITE_FULL" | "SQLITE_IOERR_WRITE":
+                raise BatonError(f"{error}; free some space, or name another --folder") from None
+            case "SQLITE_NOTADB" | "SQLITE_CORRUPT":
+                what = "put back a copy of the folder, or name another --folder"
+                raise InputError(f"{error}; its files are damaged: {what}") from None
         raise InputError(str(error)) from None

@@ -54,6 +54,12 @@ class Unavailable(BatonError):  # noqa: N818 - says what is wrong
     """The store cannot be read or written now: it is locked, full, or unreachable. Try again."""
 
 
+def sqlite_name(error: Unavailable) -> str:
+    """Return SQLite's name for the reason, such as ``SQLITE_FULL``; empty if it is another one."""
+    cause = error.__cause__
+    return getattr(cause.orig if isinstance(cause, DBAPIError) else cause, "sqlite_errorname", "")
+
+
 class TooLong(Unavailable):
     """A query was cancelled: it took too long, or the server is stopping."""
 

@@ -19,6 +19,7 @@ from .bodies import Bodies, FileBodies, PartitionBodies
 from .database import (
     READS,
     TooLong,
+    Unavailable,
     assume_many_rows,
     available,
     break_off,
@@ -199,6 +200,13 @@ def open_store(where: Path | str) -> Store:
         return _open_postgresql(where)
     folder = Path(where)
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return _open_folder(folder)
+    except Unavailable as error:
+        raise Unavailable(f"{folder}: {error}") from error.__cause__
+
+
+def _open_folder(folder: Path) -> Store:
     index, inbox = (open_sqlite(folder / name) for name in ("index.db", "inbox.db"))
     with available():
         with index.begin() as connection:
