@@ -340,6 +340,21 @@ def test_a_named_target_whose_run_is_beside_the_call_is_its_delegate() -> None:
     assert only(turn).runs == [turn.runs[1].id]
 
 
+def test_two_calls_that_ask_two_agents_beside_the_same_are_told_apart_by_their_names() -> None:
+    north = tool("north", args={"input": "pens?"}, result="3 pens")
+    south = tool("south", args={"input": "pens?"}, result="7 pens")
+    north.takes = south.takes = 5.0
+    caller = agent("desk", together(north, south))
+    asked = [{"role": "user", "content": "pens?"}]
+    beside = [
+        agent("north", model("3 pens", hears=asked)),
+        agent("south", model("7 pens", hears=asked)),
+    ]
+    turn = read(workflow("w", together(caller, *[late(one) for one in beside])))
+    results = {d.to_agent: d.result.text for d in turn.dispatches if d.result is not None}
+    assert results == {"north": "3 pens", "south": "7 pens"}
+
+
 def _asks_twice(second_answer: bool) -> Piece:
     twice = [call("transfer_to_b", "c1", why="one"), call("transfer_to_b", "c2", why="two")]
     if not second_answer:

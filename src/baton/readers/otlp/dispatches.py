@@ -777,16 +777,20 @@ def _adopters(
     taken: set[int] = set()
     for run in loose:
         beside = calls.get(id(run.place))
-        fitting: list[tuple[bool, bool, int]] = []
+        fitting: list[tuple[bool, bool, bool, bool, int]] = []
         nodes: list[Node] = []
         for node in beside.around(run) if beside is not None else ():
             owner, action = called[id(node)]
             if owner is not run and _around(node, run) and _meant(action, run):
-                # Calls of one agent that run in parallel differ only in what they ask.
-                fitting.append((_asked_alike(action, run), id(node) not in taken, len(nodes)))
+                # Calls of one agent that run in parallel differ only in what they ask. Calls of
+                # several agents can ask all of them the same.
+                alike, named = _asked_alike(action, run), _is_for(action, run)
+                answered = _same_text(action.result, run.run.output)
+                free = id(node) not in taken
+                fitting.append((alike, named, answered, free, len(nodes)))
                 nodes.append(node)
         if nodes:
-            node = adopters[id(run)] = nodes[max(fitting)[2]]
+            node = adopters[id(run)] = nodes[max(fitting)[-1]]
             taken.add(id(node))
         outer = owners.get(id(run.outer))
         waiting = [
@@ -1037,8 +1041,12 @@ def _meant(action: Action, run: RunSpans) -> bool:
     """
     if action.mode == "delegate" and action.target is not None:
         return same_name(action.target, run.agent)
+    return _is_for(action, run) or _asked_alike(action, run)
+
+
+def _is_for(action: Action, run: RunSpans) -> bool:
     name = plain_name(action.step.name) if action.step is not None else ""
-    return (run.named and plain_name(run.agent) in name) or _asked_alike(action, run)
+    return run.named and plain_name(run.agent) in name
 
 
 def _asked_alike(action: Action, run: RunSpans) -> bool:
