@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from baton.formats.explain_mistakes import explain
 from baton.model import InputError, suggestion
 from baton.model import Problem as Fault
 from baton.model.filter import Bound, Fields, Filter, Sign, Term, filter_of, term_of
@@ -213,7 +214,9 @@ def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filt
     try:
         params = msgspec.convert(plain, endpoint.params, strict=False)
     except msgspec.ValidationError as error:
-        raise InputError(str(error).replace(" - at `$.", " - in `")) from None
+        wrong = [_unusable(name, value, own[name].type) for name, value in plain.items()]
+        faults = [fault for fault in wrong if fault is not None]
+        raise InputError(faults or [Fault(message=str(error))]) from None
     # A filter of an endpoint without fields is about something else, which parses it itself.
     if endpoint.fields:
         terms += filter_of(getattr(params, "filter", None), endpoint.fields).terms
@@ -227,6 +230,22 @@ def _params(endpoint: Endpoint, pairs: list[tuple[str, str]]) -> tuple[Any, Filt
 
 
 _RANGE: Mapping[str, Sign] = {"since": ">=", "until": "<"}
+
+
+def _unusable(name: str, value: str, type_: Any) -> Fault | None:
+    """Return what is wrong with the value of a parameter, and what to write instead."""
+    try:
+        msgspec.convert(value, type_, strict=False)
+    except msgspec.ValidationError as error:
+        if "RFC3339" in str(error) or "timezone" in str(error):
+            message = f"`{value[:40]}` is not a time with its zone, such as 2026-11-22T09:30:00Z"
+            return Fault(path=name, message=message)
+        found = explain(int(value) if _WHOLE.fullmatch(value) else value, type_)
+        return Fault(path=name, message=found[0].message if found else str(error))
+    return None
+
+
+_WHOLE = re.compile(r"-?\d{1,18}")
 
 
 def _nowhere(paths: list[str]) -> Callable[[Request], Awaitable[Response]]:
