@@ -280,3 +280,13 @@ def test_arguments_beyond_what_a_command_takes_are_counted(baton: Run) -> None:
     outcome = baton("compare", "a", "b", "c", "d")
     assert outcome.code == 2
     assert "unexpected argument `c` and 1 more; see `baton compare --help`" in outcome.err
+
+
+def test_a_function_that_is_missing_is_answered_with_those_of_the_program(
+    baton: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text("import os\n\ndef reply(message):\n    return os.sep\n")
+    (tmp_path / "cases.yaml").write_text("cases:\n- {id: a, input: hi}\n")
+    outcome = baton("eval", f"{tmp_path / 'app.py'}:zzz", tmp_path / "cases.yaml")
+    assert outcome.code == 2
+    assert outcome.err.endswith("has no `zzz`; known: reply\n")

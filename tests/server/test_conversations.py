@@ -565,7 +565,7 @@ def test_a_return_is_no_dispatch_in_the_count_as_in_scores(store: Store) -> None
 def test_costs_are_computed_with_prices_and_unknown_without(
     store: Store, prices: dict[str, ModelPrice] | None, cost: float | None
 ) -> None:
-    model = {
+    model: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.request.model": "m-1",
         "gen_ai.usage.input_tokens": "300",

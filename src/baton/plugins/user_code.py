@@ -48,7 +48,12 @@ def load_object(spec: str, folder: Path) -> Any:
     value: Any = module
     for step in name.split("."):
         if not hasattr(value, step):
-            known = [each for each in vars(module) if not each.startswith("_")]
+            # What the module imports as a whole (`os`, `time`) is nobody's agent.
+            known = [
+                each
+                for each, held in vars(module).items()
+                if not each.startswith("_") and not isinstance(held, ModuleType)
+            ]
             raise InputError(f"`{module_name}` has no `{name}`; {suggestion(name, known)}")
         value = getattr(value, step)
     return value
