@@ -31,6 +31,16 @@ PAIRS = [
     ("on 12.3.26", "on 12 March 2026"),
     ("on the 3rd of March", "on 3/3"),
     ("with 250 g", "with zweihundertfünfzig Gramm"),
+    # ordinals
+    ("in den 2. Stock", "in den zweiten Stock"),
+    ("im 3. Kapitel", "im dritten Kapitel"),
+    ("en la 3ª planta", "en la tercera planta"),
+    ("en el 3er piso", "en el tercer piso"),
+    ("no 3º andar", "no terceiro andar"),
+    ("al 3° piano", "al terzo piano"),
+    ("au 4e étage", "au quatrième étage"),
+    ("op de 3e verdieping", "op de derde verdieping"),
+    ("på 3:e våningen", "på tredje våningen"),
     # times of day
     ("at 1400h", "at 2 pm"),
     ("at 14:00", "at 1400 hrs"),

@@ -234,7 +234,7 @@ _EXTENSIONS = (
 # The first alternative that fits wins, so forms that can contain others come first: an address
 # contains a path, a path contains names and numbers (`/v2/orders/88`), a date contains numbers, and
 # a time of day looks like two numbers. A number ends at a word boundary, except before units and
-# ordinals: `12kg` and `1st` are numbers, and `12abc` continues as a name.
+# ordinals: `12kg`, `1st` and `3ª` are numbers, and `12abc` continues as a name.
 # Three forms with slashes are not paths: `and/or`, `8/10` and `km/h`. Without a leading `/`, `./`
 # or drive, a path needs a file extension or two slashes between names.
 # "(m/w/d)" and "(f/m/x)" in an advertisement are no paths: every part is a single letter.
@@ -256,7 +256,7 @@ _BEHIND_DAYS = (
     rf"|(?P<fraction>(?<![\w./-])[1-9]/[2-9](?![\w/-]|\.\d))"
     rf"|(?P<clock>(?<![\w.])(?:{CLOCK}))"
     rf"|(?P<number>(?<![\w])#?{NUMBER}(?![\w]*_)(?P<scale>{SCALE})?(?P<percent>\s?%)?"
-    rf"(?:st|nd|rd|th|{'|'.join(sorted(UNITS, key=len, reverse=True))}|[CFxhsgmlt])?(?![\w-]*\w))"
+    rf"(?:st|nd|rd|th|{'|'.join(sorted(UNITS, key=len, reverse=True))}|[CFxhsgmltªº])?(?![\w-]*\w))"
     rf"|(?P<call>[A-Za-z_][\w.]*(?=\(\)))"
     rf"|(?P<name>\w+(?:[-._:]\w+)*)"
 )

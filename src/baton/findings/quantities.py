@@ -378,15 +378,35 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
 
 # "May 2026", but not "May 20".
 _MONTH_OF_YEAR = regex(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
-# "The twelfth floor" is the 12th. "First" and "second" often mean something else, so these words
-# can carry a number, but are never a required number.
+# "The twelfth floor" is the 12th, and "im zweiten Stock" is "im 2. Stock". "First", "second" and
+# their like often mean something else, so these words can carry a number, but are never a required
+# number.
+_GERMAN_PLACES = "erst zweit dritt viert fünft sechst siebt acht neunt zehnt elft zwölft".split()  # noqa: SIM905
 _PLACES = {
     word: place
-    for place, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(),  # noqa: SIM905
+    for place, words in enumerate(
+        (
+            "first premier première primer primero primera primo prima primeiro primeira",
+            "second seconde deuxième segundo segunda secondo seconda tweede andra",
+            "third troisième tercer tercero tercera terzo terza terceiro terceira derde tredje",
+            "fourth quatrième cuarto cuarta quarto quarta vierde fjärde",
+            "fifth cinquième quinto quinta vijfde femte",
+            "sixth sixième sexto sexta sesto sesta zesde sjätte",
+            "seventh septième séptimo séptima settimo settima sétimo sétima zevende sjunde",
+            "eighth huitième octavo octava ottavo ottava oitavo oitava achtste åttonde",
+            "ninth neuvième noveno novena nono nona negende nionde",
+            "tenth dixième décimo décima decimo decima tiende tionde",
+            "eleventh onzième elfde elfte",
+            "twelfth douzième twaalfde tolfte",
+        ),
         1,
     )
+    for word in (
+        *words.split(),
+        *(_GERMAN_PLACES[place - 1] + end for end in ("e", "en", "er", "es", "em")),
+    )
 }
+_PLACES |= {"eerste": 1, "första": 1}
 _ORDINAL_WORDS = folded(_PLACES)
 _A_MILLION = regex(r"\b(?:a|one) million\b", re.IGNORECASE)
 # It must not be empty, as an empty match is all that `VX` and `IIII` contain of a Roman number.
