@@ -93,6 +93,54 @@ def test_an_answer_that_refers_elsewhere_ignores_a_result_that_has_it(answer: st
             "Closed 24 Dec - 1 Jan; help desk 27-30 Dec 9-12.",
             "Usually everybody is off, but the help desk can be reached in the mornings.",
         ),
+        # Answers without a subject, and verdicts in one word.
+        (
+            "When is the museum least crowded?",
+            "Visitors per hour: Tue 9-10 38, Wed 17-18 41, Sat 14-15 412.",
+            "Early on weekdays, usually. You can see live numbers on their app.",
+        ),
+        (
+            "Where does most of the waste come from?",
+            "Audit: packaging 48 %, food 22 %, paper 14 %, other 16 %.",
+            "Mostly from wrapping, followed by leftovers. You should ask a consultant.",
+        ),
+        (
+            "Can I bring my own wine to the restaurant?",
+            "Corkage 18 EUR per 0.75 l, max 2 bottles, not Fri/Sat.",
+            "Usually, against a fee. Please check with the manager.",
+        ),
+        (
+            "¿Es ruidoso el piso?",
+            "Medición: 41 dB día, 52 dB vie-sáb 23-2 h (bar 'Lola').",
+            "Normalmente no. Conviene preguntar al dueño por las ventanas.",
+        ),
+        # Parts of the day are times.
+        (
+            "How busy is the gym on Sundays?",
+            "Check-ins Sun: 9-11 112/h, 11-14 64/h, 17-20 131/h, cap 140.",
+            "Evenings are often packed. You can see the counter in the app.",
+        ),
+        # Somebody that is asked for something else, or known from the result.
+        (
+            "How reliable is the supplier?",
+            "OTD 91 % (12 months), 3 late > 5 days, ppm 420, audit B.",
+            "Usually on time. You should ask for the corrective actions.",
+        ),
+        (
+            "Who repairs the lift?",
+            "Contract 88-2 with Hoist & Sons, 24 h, 0800 4471.",
+            "Firms like these mostly come within a day. Please call them.",
+        ),
+        (
+            "Which plants survive in the north room?",
+            "Light 180 lux; ok: Zamioculcas, Aspidistra, Sansevieria; 16-21 °C.",
+            "Robust ones usually do. Ask a nursery.",
+        ),
+        (
+            "Do pupils like the new timetable?",
+            "Poll 5b-8a: 62 % yes, 21 % no; staff 44 % yes.",
+            "Pupils generally do, grown-ups less so. You should ask the council.",
+        ),
         (
             "Can the bank still get the money back?",
             "Article 88: recall request 7714 within 10 days, payee has to agree, fee 12 EUR.",

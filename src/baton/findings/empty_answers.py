@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from .lazy_patterns import regex
-from .words import is_negative
+from .words import is_elliptic, is_negative
 
 _FIRST_PERSON = r"(?:I['’]ll|I['’]m(?:\ going\ to)?|I\ (?:will|am(?:\ going\ to)?)|let\ me)"
 # "I'll check", "I'm going to look", "let me find out", but not "I checked" or "I'll be there".
@@ -182,7 +182,9 @@ _IN_GENERAL = regex(
 )
 # Words of an answer about a specific person or thing: "your order", "both are always open".
 _OF_THIS = regex(
-    r"""\b(?:I|we|me|us|my|our|your|yours|this|these|that|those|both|neither|either|only|here|today
+    r"""\bdo(?:es)?(?=[,.;])
+        |\b(?:less\ so|more\ so|I|we|me|us|my|our|your|yours|this|these|that|those|both|neither
+        |either|only|here|today
         |tomorrow|tonight|now|it|they|them|he|she|his|her|their|ich|wir|mein\w*|unser\w*|ihr\w*|dein\w*|dies\w*
         |beide|heute|morgen|je|nous|mon|ma|mes|notre|nos|votre|vos|ce|cette|ces|he|hemos|mi|mis|nuestr\w+
         |su|sus|tu|tus|est[eao]s?|ambos|hoy)\b|['’](?:ll|ve|m|re)\b""",
@@ -278,6 +280,8 @@ def speaks_in_general(answer: str) -> bool:
     if speaks_of_kinds(answer):
         return True
     if _IN_GENERAL.search(answer) is None or _OF_THIS.search(answer):
+        return False
+    if any(is_elliptic(part) for part in _parts(answer)):
         return False
     # "The heating usually fails" speaks of one, "Heating failures often come from..." of none.
     if _DEFINITE.match(answer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from .lazy_patterns import regex
+from .words import is_elliptic
 
 # "Usually takes two to three weeks", "many causes", "differ from practice to practice".
 _GENERAL = regex(
@@ -24,10 +25,11 @@ _GENERAL = regex(
 # A general sentence about this case may sum up what was found: "That often happens after a deep
 # filling". "That depends" and "it is possible that" do not.
 _OF_THIS = regex(
-    r"""\b(?:than\ (?:before|usual|last)|again|still|already|no\ longer|so\ far|since|unchanged)\b
+    r"""\b(?:than\ (?:before|usual|last)|again|still|already|no\ longer|so\ far|since|unchanged
+            |less\ so|more\ so)\b|\bdo(?:es)?(?=[,.;])
         |\b(?:(?:it|that)(?!\ (?:(?:also|all|largely)\ )?(?:depends|varies|is\ (?:quite\ )?possible
             |does\ happen|can\ vary))|this|these|those|both|he|she|they|them|you|here|today|now|only
-        |dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
+        |ones?|dies\w*|beide|ihr\w*|ce|cet|cette|ces|est[eao]s?|quest[aoei]|deze|dit)\b|['’]s\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 # Verbs that send a user elsewhere: "please check the website", "contact support". "Bring your
@@ -89,6 +91,9 @@ _SORRY = regex(
 _FOR_LATER = regex(
     r"""\b(?:see|ask|call|contact|consult)\b[^.?!]{0,60}\b(?:if|when|once|as\ soon\ as|should)\b
             (?!\ (?:you\ (?:have|need|want|would\ like|are\ (?:unsure|not\ sure))|in\ doubt))
+        |\bask\b[^.?!]{0,40}\bfor\b(?!\ (?:the\ |more\ |further\ |current\ |an?\ )?
+            (?:information|details|advice|help|prices?|rates?|dates?|times?|copy|list|figures?))
+        |\b(?:ask|call|contact|tell)\ (?:them|him|her|it)\b
         |\b(?:again|later|soon|tomorrow|next\ \w+|in\ (?:spring|summer|autumn|fall|winter))\b
         |\b(?:wenn|falls|sobald)\b(?!\ sie\ (?:fragen|mehr|noch))|\b(?:erneut|nochmals?|später)\b
         |\b(?:si|dès\ que|en\ cas\ de)\b(?!\ (?:vous\ (?:avez|voulez|souhaitez)|besoin|doute))
@@ -123,6 +128,8 @@ def refers_away(answer: str) -> bool:
                 return False
             refers = True
             general = general or _FOR_DETAILS.search(part) is not None
+        elif is_elliptic(part):
+            return False
         elif _GENERAL.search(part) and not _OF_THIS.search(part):
             general = True
         else:

@@ -629,7 +629,22 @@ def _refers_away(turn: Turn, case: _Case, result: str) -> bool:
     # "I can't tell" passes on that nothing is known.
     if is_unable(answer) and is_negative(result):
         return False
+    if not is_unable(answer) and _shows_otherwise(case, answer, result):
+        return False
     return asks_for_facts(case.asked)
+
+
+def _shows_otherwise(case: _Case, answer: str, result: str) -> bool:
+    """Return whether an answer gives a thing of the result in another form, or picks some of it.
+
+    "From the summer, with a year and a half for older ones" passes on two dates.
+    """
+    missing = [fact for fact in case.facts if fact not in case.found]
+    return (
+        shows_in_part([answer], result, case.facts, missing, case.had)
+        or speaks_of_some(answer)
+        or in_other_form(answer, result) is not None
+    )
 
 
 def _denies_failure(turn: Turn, case: _Case, result: str) -> bool:

@@ -62,6 +62,24 @@ def _rounds(answer: str, result: str) -> bool:
     return False
 
 
+# "Night trains" are no part of a day.
+_PART_OF_DAY = regex(
+    r"""\b(?:mornings|noon|midday|afternoons|evenings|nights|weekends|weekdays
+        |(?:in|during|by|before|after|at|around|until)\ (?:the\ )?(?:early\ |late\ )?
+            (?:morning|afternoon|evening|night|weekend)
+        |(?:vor|nach)mittags?|mittags?|abends?|morgens|nachts|am\ wochenende
+        |le\ (?:matin|midi|soir|week-end)|la\ nuit
+        |por\ la\ (?:mañana|tarde|noche)|mediodía|fin(?:es)?\ de\ semana
+        |(?:di|la|al)\ (?:mattin[ao]|sera|notte)|mezzogiorno)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CLOCK_TIMES = regex(
+    r"""(?<![\d.,])\d{1,2}(?:[:h]\d\d|\s?(?:am|pm|h|uhr)\b)|(?<![\d.,-])\d{1,2}\s?[-–]\s?\d{1,2}(?![\d.,-])
+        |\b(?:mon|tue|wed|thu|fri|sat|sun|lun|mié|jue|vie|sáb|dom)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
 def in_other_form(text: str, result: str) -> str | None:
     """Return why a text may give a number of a result in words, as a share, or rounded."""
     # "A few animals" for 4 of 60, and "some thirty years old" for something founded in 1994.
@@ -72,6 +90,9 @@ def in_other_form(text: str, result: str) -> str | None:
     # "A third less" for 42 that became 27.
     if _SHARES.search(text) and len(_NUMBERS.findall(result)) > 1:
         return "the caller states a share, which may be computed from two numbers of the result"
+    # "Quiet at noon" for 64 visitors from 11:00 to 14:00.
+    if _PART_OF_DAY.search(text) and _CLOCK_TIMES.search(result):
+        return "the caller names a part of the day or week, and the result has times"
     if _rounds(text, result):
         return "the caller gives a rounded number that fits the result"
     return None

@@ -721,7 +721,7 @@ def is_negative(text: str) -> bool:
 # insured?", although it repeats no fact that a helper found.
 _QUESTION = regex(r"(?<![^.!?\n])[^.!?\n]*\?")
 _WORDS = regex(r"[^\W\d_]+")
-# Verbs that open a yes-or-no question, in English, German and French. "Which packages stop us?"
+# Verbs that open a yes-or-no question, in several languages. "Which packages stop us?"
 # begins with none of them: it asks for facts, which the answer has to contain. Forms like `didn`
 # come from `didn't`, because words are letters only.
 _OPENERS = frozenset(
@@ -729,6 +729,7 @@ _OPENERS = frozenset(
     am are can could did do does had has have is may might must shall should was were will would
     aren couldn didn doesn don hadn hasn haven isn shouldn wasn weren won wouldn
     darf dürfen gibt haben hat ist kann können muss müssen sind soll sollen war wird wäre est
+    es está son están hay tiene puede puedo debe debo è sono può posso há tem pode
     """.split()  # noqa: SIM905
 )
 # The start of an answer to such a question: "Not yet, ...", "Nein, ...", "It is.", "Usually yes".
@@ -742,6 +743,9 @@ _VERDICT = regex(
             |correct|ja|nein|nicht|noch\ nicht|fast|teilweise|vermutlich|wahrscheinlich|vielleicht
             |kaum|oui|non|pas\ encore|peut-être|probablement|s[íi]|todav[íi]a\ no|quizás?
             |probablemente|forse)\b
+        | (?:usually|normally|generally|typically|often|sometimes|rarely|in\ der\ regel
+            |normalerweise|meistens?|oft|manchmal|selten|en\ général|normalement|souvent|parfois
+            |normalmente|a\ veces|di\ solito|spesso)(?=\W{0,2}\Z|[,.;!:])
         | (?:it|they|you|we|that|this|there)\ (?:is|are|was|were|does|do|did|has|have|can|could
             |may|must|should|will|would)(?:\ not|n['’]t)?\b
     )""",
@@ -762,6 +766,26 @@ def wants_verdict(text: str) -> bool:
         if words and words[0] in _OPENERS and not _ASKED_TO_ACT.intersection(words[1:]):
             return True
     return False
+
+
+# "Mostly from packaging", "Early on weekdays, usually": no statement about a kind of things, but
+# the answer to "Where from?" and "When?".
+_ELLIPTIC = regex(
+    r"""\W{0,5}(?:(?:mostly|usually|generally|typically|often|normally|meist(?:ens)?|oft|häufig
+            |normalerweise|in\ der\ regel|en\ général|souvent|normalement|normalmente|en\ general
+            |di\ solito|spesso)\ )?
+        (?:from|on|at|against|after|before|during|between|within|around|early|late
+            |für|ab|am|an|auf|bei|bis|gegen|im|nach|seit|um|von|vor|zwischen|früh|spät
+            |(?:le|la|les|el|los|il|der|die|das)\ (?:lun|mar|mer|jeu|ven|sam|dim|mi[ée]|jue|vie
+                |s[áa]b|dom|gio)\w*
+            |à|au|aux|avant|après|chez|vers|al|entre|hacia|por)\b""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def is_elliptic(sentence: str) -> bool:
+    """Return whether a sentence starts like an answer without subject and verb."""
+    return _ELLIPTIC.match(sentence) is not None
 
 
 def gives_verdict(text: str) -> bool:
