@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from baton.model import ToolCall
+from baton.evaluators import ResultContradicted
+from baton.model import Content, EvalContext, ToolCall
 from baton.testing import verdict
 
 from .trips import called, said, trip
@@ -385,3 +387,16 @@ def test_values_in_bold_are_the_same_values() -> None:
     assert verdict("result_contradicted", trip(result, said(answer))).status != "failed"
     changed = "| orders | **1,941** | **2,263** |"
     assert verdict("result_contradicted", trip(result, said(changed))).status == "failed"
+
+
+@pytest.mark.parametrize(("answer", "status"), [("10 pens.", "skipped"), ("12 pens.", "failed")])
+def test_results_of_one_batch_may_be_added_up(answer: str, status: str) -> None:
+    """One agent found 3 pens in the north, another 7 in the south."""
+    trace = trip("3 pens", said(answer))
+    first = trace.turns[0].dispatches[0]
+    first.group = 1
+    second = msgspec.structs.replace(first, id="second", runs=[], result=Content(text="7 pens"))
+    trace.turns[0].dispatches.append(second)
+    found = ResultContradicted().evaluate(trace, None, EvalContext())
+    assert isinstance(found, list)
+    assert found[0].status == status

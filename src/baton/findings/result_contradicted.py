@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from baton.model import Dispatch, Evidence, HandedOff, Said, ToolCall, Trace, Turn, known
 from baton.model.views import RoundTrip, TooMuchTextError, charge_work, index_of, round_trip
 
@@ -74,6 +76,8 @@ def _judged(trace: Trace, turn: Turn, dispatch: Dispatch) -> Answer:
     given_out = _given_out(trace, trip, turn)
     rows = tuple(days_in_full(row) for row in rows_of(trip.result))
     findings = list(_faults(trip.dispatch, given_out, known_from(result, values, said, rows)))
+    beside = _results_beside(turn, dispatch) if findings else []
+    findings = [_unless_added_up(each, beside) for each in findings]
     faults = [each for each in findings if each.kind not in _IN_DOUBT]
     sure = [fault for fault in faults if not _may_be_from_elsewhere(trace, turn, trip, fault)]
     if sure:
@@ -222,6 +226,46 @@ def _results_of_others(trace: Trace, turn: Turn, dispatch: Dispatch) -> list[str
     return [*map(plain_text, results), *map(plain_text, outputs), *cards]
 
 
+def _results_beside(turn: Turn, dispatch: Dispatch) -> list[list[Value]]:
+    """Return the values of each other result of the dispatches that were issued together."""
+    if dispatch.group is None:
+        return []
+    together = (
+        d
+        for d in turn.dispatches
+        if d.group == dispatch.group and d.id != dispatch.id and d.from_run == dispatch.from_run
+    )
+    return [
+        list(values_of(days_in_full(plain_text(d.result))))
+        for d in together
+        if d.result is not None
+    ]
+
+
+# So many sums at most, of results that hold many values.
+_MOST_SUMS = 1000
+
+
+def _unless_added_up(fault: Finding, beside: list[list[Value]]) -> Finding:
+    """Return a fault, marked if the value is one of each result of the batch, added up.
+
+    One agent found 3 pens and another 7, and the caller says that there are 10.
+    """
+    if fault.kind != "contradicted" or not beside:
+        return fault
+    meant, said = (
+        {number for value in values_of(str(fault.details[key])) for number in value.numbers}
+        for key in ("result", "said")
+    )
+    sums = meant
+    for values in beside:
+        numbers = {number for value in values for number in value.numbers}
+        if len(sums) * len(numbers) > _MOST_SUMS:
+            return fault
+        sums = {round(one + other, 6) for one in sums for other in numbers}
+    return msgspec.structs.replace(fault, kind=_ADDED) if sums & said else fault
+
+
 class _Fault(NamedTuple):
     kind: str
     meant: Value
@@ -276,8 +320,9 @@ def _fault(value: Value, meant: Value, stated: CallerText) -> _Fault:
 
 # No faults: the caller may have converted the value, may want another one from the next agent
 # ("test it with a pool of 16" for "the pool has 14"), or used words that no rule knows.
-_CONVERTED, _CHOSEN, _UNREAD = "converted", "chosen", "unread"
+_CONVERTED, _CHOSEN, _UNREAD, _ADDED = "converted", "chosen", "unread", "added"
 _IN_DOUBT = {
+    _ADDED: "can't tell whether it added up the results that came back together",
     _CONVERTED: "can't tell whether it converted that value",
     _CHOSEN: "can't tell whether it chose another value for the next agent",
     _UNREAD: "can't tell whether that is the same, as the words of its language are not known",
