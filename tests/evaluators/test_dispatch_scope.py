@@ -67,6 +67,12 @@ def test_what_was_tried_and_what_ran_are_distinguished() -> None:
     assert kinds(score(checked(["Read"], not_there))) == ["tool_attempted"]
 
 
+def test_a_tool_that_ended_was_used_even_if_its_outcome_is_unknown() -> None:
+    ran = call("Edit", status="unknown", at=1.0, ended=2.0)
+    assert kinds(score(checked(["Read"], ran))) == ["tool_executed"]
+    assert kinds(score(checked(["Read"], call("Edit", status="unknown")))) == ["tool_attempted"]
+
+
 def test_attempts_may_be_allowed_and_are_reported_all_the_same() -> None:
     found = score(checked(["Read"], call("Edit", status="unanswered")), allow_attempts=True)
     assert found.status == "passed"

@@ -161,7 +161,8 @@ def _judge(
 
 
 def _reach(call: ToolCall) -> Reach:
-    if call.status == "ok":
+    # A tool that ended was used, even if the source does not record whether it failed.
+    if call.status == "ok" or (call.status == "unknown" and call.ended is not None):
         return "executed"
     # A tool that started and failed was used. "Error: tool 'x' not found" is only an attempt.
     ran = call.status == "failed" and not says_unknown(call.error or "")

@@ -141,6 +141,25 @@ def test_haystack_3_0_says_in_words_that_a_tool_failed(error: str, status: str) 
     assert (call.status, call.error) == (status, error if status == "failed" else None)
 
 
+@pytest.mark.parametrize(
+    ("error", "output", "status"),
+    [(None, None, "unknown"), (True, None, "failed"), (None, "3", "ok")],
+)
+def test_it_is_unknown_whether_a_tool_of_haystack_failed_if_its_output_is_not_recorded(
+    error: bool | None, output: str | None, status: str
+) -> None:
+    told: dict[str, Any] = {"haystack.tool.name": "add"}
+    if error is not None:
+        told["haystack.tool.error"] = error
+    if output is not None:
+        told["haystack.agent.step.tool.output"] = output
+    called = using(piece("haystack.agent.step.tool"), **told)
+    (run,) = read(piece("haystack.agent.run", called)).runs
+    (call,) = run.steps
+    assert isinstance(call, ToolCall)
+    assert (call.status, "result" in call.unknown) == (status, status == "unknown")
+
+
 _ASKED = "[ChatMessage(_role=<ChatRole.USER: 'user'>, _content=[TextContent(text='Hi <b>')])]"
 
 

@@ -303,7 +303,11 @@ def _is_known(action: Action) -> bool:
     if action.answer is not None or node is None or tool is None:
         return action.answer is not None or node is not None
     told = tool.arguments is not None or tool.result is not None or tool.failed
-    return told or any(type(below.says) is AgentSpan for below in islice(_below(node), _MOST_BELOW))
+    return told or _ran_agent(node)
+
+
+def _ran_agent(node: Node) -> bool:
+    return any(type(below.says) is AgentSpan for below in islice(_below(node), _MOST_BELOW))
 
 
 def _below(node: Node) -> Iterator[Node]:
@@ -617,6 +621,9 @@ def _settle(action: Action) -> None:
             step.status = "unanswered"
         elif tool is not None and tool.waits and result is None:
             step.status = "waiting"
+        elif tool is not None and node is not None and not tool.tells_failure:
+            # The outcome of an agent is known from its own span.
+            step.status = "ok" if _ran_agent(node) else "unknown"
     answer = result.text if result is not None else None
     decision = _decision(step.error or answer or "")
     if action.answer is not None and action.answer.refused:
@@ -628,7 +635,7 @@ def _settle(action: Action) -> None:
         step.unknown = ["arguments"]
     has_result = tool is not None and tool.arguments is not None and tool.tells_result
     unread = tool is None or (tool.result is None and not (has_result and _is_open(action.node)))
-    if step.result is None and unread and not failed and step.status == "ok":
+    if step.result is None and unread and not failed and step.status in ("ok", "unknown"):
         step.unknown.append("result")
 
 

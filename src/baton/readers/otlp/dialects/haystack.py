@@ -45,7 +45,8 @@ _FRAMEWORK = "haystack"
 # Version 2 runs a model and tools as components of an agent, version 3 as its steps.
 _INVOKER = "ToolInvoker"
 _AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {", "{'messages': [{")
-# Version 3.0 says only in these words that a tool failed: "Failed to invoke Tool `find_trains` with
+_ERROR = "haystack.tool.error"
+# Before version 3.4, only these words say that a tool failed: "Failed to invoke Tool `find_trains` with
 # parameters {'city': 'Bonn'}. Error: no such city", "Tool `find_trains` has no sync `function`".
 _FAILED = re.compile(r"(?:Failed to invoke )?Tool `(?P<name>[^`]+)` (?:with parameters|has no) ")
 # Contents of messages, by their classes.
@@ -194,8 +195,9 @@ def _tool(attributes: Mapping[str, Any]) -> ToolSpan:
     says = ToolSpan(
         name=name,
         arguments=shown(attributes.get(_STEP + "tool.input")),
-        failed=attributes.get("haystack.tool.error") is True
-        or (told is not None and told["name"] == name),
+        failed=attributes.get(_ERROR) is True or (told is not None and told["name"] == name),
+        # Before version 3.4, only the output says that a tool failed. Nothing tells the version.
+        tells_failure=_STEP + "tool.output" in attributes or _ERROR in attributes,
     )
     if says.failed:
         says.error = error
