@@ -161,8 +161,8 @@ class ToolSpan(_Reading, kw_only=True, eq=False):
 
     ``mode`` and ``target``: how the call passes work on, and to which agent; ``sure`` if an
     attribute states the mode. ``target_kind``: the kind of the target. ``launched``: the call only
-    started the target. ``tells_result``: if there was a result, it is recorded. ``tells_failure``: if
-    it failed, that is recorded. ``allowed``: the tools that the call lets its agent use.
+    started the target. ``tells_result``: if there was a result, it is recorded. ``tells_failure``:
+    if it failed, that is recorded. ``allowed``: the tools that the call lets its agent use.
     ``request``: the model request that wrote the call.
     """
 

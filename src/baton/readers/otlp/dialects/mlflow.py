@@ -47,11 +47,14 @@ from .dialect import Dialect
 
 _TYPE = "mlflow.spanType"
 _REQUEST = "mlflow.traceRequestId"
+_FORMAT = "mlflow.message.format"
 _IN, _OUT = "mlflow.spanInputs", "mlflow.spanOutputs"
 _MODELS = frozenset({"LLM", "CHAT_MODEL"})
 _NAMES = ("mlflow.llm.model", "model", "model_name")
-# `Runner.run` of OpenAI Agents, around the spans of the agents that it runs.
+# `Runner.run` of OpenAI Agents, around the spans of the agents that it runs. Version 3.10 and those
+# near it mark it by its name only.
 _ROOT = "mlflow.openai.agent_run_root"
+_RUNNER = "AgentRunner.run"
 # OpenAI Agents' hand-off: a CHAIN with the input {"from_agent": ...} and the output {"to_agent":
 # ...}. It shows a hand-off even if the requests to models are not recorded.
 _HANDOFF = "Handoff"
@@ -112,9 +115,9 @@ def read(span: Span) -> Reading:
         if semantic_kernel.CALL_ID in span.attributes and isinstance(says.arguments, dict):
             says.arguments = semantic_kernel.written(says.arguments)
         hand_over(says, None, {})
-    elif kind == "AGENT" and _value(span, _ROOT) is True:
+    elif kind == "AGENT" and (_value(span, _ROOT) is True or span.name == _RUNNER):
         says = WorkflowSpan(heard=_asked(given), spoken=_answered(made))
-    elif kind == "AGENT":
+    elif kind == "AGENT" or _is_pydantic_agent(span):
         says = _agent(span, given, made)
     elif span.name == _HANDOFF and isinstance(made, Mapping) and text(made.get("to_agent")):
         says = HandoffSpan(agent=_from_agent(given), target=text(made["to_agent"]))
@@ -122,7 +125,7 @@ def read(span: Span) -> Reading:
         says = PlainSpan(name=span.name)
         if span.parent_id is None:
             says.heard, says.spoken = _asked(given), _answered(made)
-    says.framework = _FORMATS.get(str(_value(span, "mlflow.message.format")), "mlflow")
+    says.framework = _FORMATS.get(str(_value(span, _FORMAT)), "mlflow")
     if semantic_kernel.OFFERED in span.attributes:
         says.framework = "semantic-kernel"
     elif llama_index.wrote(span):
@@ -167,14 +170,17 @@ def _crew(says: Reading, given: Any, made: Any) -> None:
 
 
 def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
-    """Add the agents of pydantic-ai that MLflow does not record after a failure.
+    """Add what MLflow does not record where it belongs: calls of LangChain, agents of pydantic-ai.
 
-    If an agent raises, MLflow records no agents and requests until the outermost agent has
-    returned, but it goes on to record tools. So a tool directly below the call of another tool was
-    then called by an agent without a span: the same one again, or another.
+    If an agent of pydantic-ai raises, MLflow records no agents and requests until the outermost
+    agent has returned, but it goes on to record tools. So a tool directly below the call of another
+    tool was then called by an agent without a span: the same one again, or another.
     """
     silent: dict[int, float] = {}
     for node in nodes:
+        says = node.says
+        if type(says) is ModelSpan and not says.tells_calls and _TYPE in node.span.attributes:
+            _find_calls(node, says)
         if _is_agent(node) and node.says.failed:
             top = id(_top_agent(node))
             silent[top] = min(silent.get(top, node.ended), node.ended)
@@ -185,6 +191,15 @@ def resolve(nodes: list[Node], _logs: list[Event]) -> list[Node]:
             if done:
                 insert_agents(node, [agent_between(node, AgentSpan(framework="pydantic-ai"), done)])
     return []
+
+
+def _find_calls(node: Node, says: ModelSpan) -> None:
+    lost = _without_calls(_value(node.span, _OUT))
+    message = _with_calls(node.parent, lost) if lost is not None else None
+    if message is not None:
+        says.spoken, says._spoken, says.tells_calls = [message], None, True
+    elif lost is not None and not lost.get("content"):
+        says.spoken, says._spoken = None, None  # the next request may repeat it
 
 
 def _is_agent(node: Node) -> bool:
@@ -213,6 +228,15 @@ def _value(span: Span, key: str) -> Any:
         return value
 
 
+def _is_pydantic_agent(span: Span) -> bool:
+    """Return whether a span is of pydantic-ai's agent, whatever its type.
+
+    With classes of pydantic-ai that MLflow does not know, the type is UNKNOWN.
+    """
+    is_pydantic = _value(span, _FORMAT) == "pydantic_ai"
+    return is_pydantic and span.name.startswith(_METHOD) and text(_value(span, "name")) is not None
+
+
 def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
     own = span.name.startswith(_METHOD)
     named = text(_value(span, "name")) if own else text(_value(span, _AGENT)) or span.name
@@ -229,8 +253,21 @@ def _agent(span: Span, given: Any, made: Any) -> AgentSpan:
     if isinstance(made, Mapping) and set(made) == {"output_type"}:
         says.spoken = None
     elif isinstance(made, Mapping) and "_state" in made and "output" in made:
-        says.output, says.spoken = content(made["output"]), None  # pydantic-ai's result object
+        # pydantic-ai's result object
+        says.output, says.spoken = content(made["output"]), _new_messages(made)
+    elif isinstance(made, Mapping) and _of_pydantic(made.get("_all_messages")):
+        says.spoken = _new_messages(made)  # of `run_stream`
     return says
+
+
+def _new_messages(made: Mapping[str, Any]) -> Any:
+    """Return what a run of pydantic-ai added to the messages, from its result."""
+    state, since = made.get("_state"), whole(made.get("_new_message_index"))
+    history: Any = state.get("message_history") if isinstance(state, Mapping) else None
+    history = made.get("_all_messages") if history is None else history
+    if since is None or not _of_pydantic(history):
+        return None
+    return lambda: [message for each in history[since:] for message in _pydantic(each)]
 
 
 def _from_agent(given: Any) -> str | None:
@@ -275,7 +312,38 @@ def _model(span: Span, given: Any, made: Any) -> ModelSpan:
     )
     if isinstance(given, Mapping):
         says.instructions = text(given.get("instructions"))
+    says.tells_calls = _without_calls(made) is None
     return says
+
+
+def _without_calls(made: Any) -> Mapping[str, Any] | None:
+    """Return LangChain's message of a model if its calls are lost.
+
+    Newer versions of LangChain write a message inside of a result with the fields of all messages
+    only: ``{"generations": [[{"message": {"content": "", "type": "ai", "id": "lc_run--7"}}]]}``.
+    """
+    generations = made.get("generations") if isinstance(made, Mapping) else None
+    first_ = generations[0] if isinstance(generations, list) and generations else None
+    one = first_[0] if isinstance(first_, list) and first_ else None
+    message = one.get("message") if isinstance(one, Mapping) else None
+    if not isinstance(message, Mapping) or message.get("type") != "ai" or "tool_calls" in message:
+        return None
+    return message
+
+
+def _with_calls(around: Node | None, lost: Mapping[str, Any]) -> Any:
+    """Return the whole message from the output of the node of the graph that asked the model."""
+    id_ = text(lost.get("id"))
+    left = [] if around is None or id_ is None else [_value(around.span, _OUT)]
+    while left:
+        value = left.pop()
+        if isinstance(value, Mapping):
+            if value.get("id") == id_ and "tool_calls" in value:
+                return value
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return None
 
 
 def _messages(value: Any) -> Any:
@@ -291,12 +359,16 @@ def _messages(value: Any) -> Any:
     return value
 
 
-def _of_pydantic(messages: list[Any]) -> bool:
-    return bool(messages) and all(
-        isinstance(each, Mapping)
-        and isinstance(each.get("parts"), list)
-        and all(isinstance(part, Mapping) and "part_kind" in part for part in each["parts"])
-        for each in messages
+def _of_pydantic(messages: Any) -> bool:
+    return (
+        isinstance(messages, list)
+        and bool(messages)
+        and all(
+            isinstance(each, Mapping)
+            and isinstance(each.get("parts"), list)
+            and all(isinstance(part, Mapping) and "part_kind" in part for part in each["parts"])
+            for each in messages
+        )
     )
 
 
