@@ -47,7 +47,7 @@ _INVOKER = "ToolInvoker"
 _AS_PRINTED = ("{'role': 'assistant'", "{'last_message': {", "{'messages': [{")
 _ERROR = "haystack.tool.error"
 # Before version 3.4, only these words say that a tool failed: "Failed to invoke Tool `find_trains`
-# with parameters {'city': 'Bonn'}. Error: no such city", "Tool `find_trains` has no sync `function`".
+# with parameters {'city': 'Bonn'}. Error: no such city", "Tool `add` has no sync `function`".
 _FAILED = re.compile(r"(?:Failed to invoke )?Tool `(?P<name>[^`]+)` (?:with parameters|has no) ")
 # Contents of messages, by their classes.
 _BLOCKS = {
