@@ -1032,3 +1032,20 @@ def test_what_only_describes_a_named_thing_may_be_left_out(user: str, prompt: st
 )
 def test_a_limit_or_a_part_beside_a_named_thing_is_needed(user: str, prompt: str) -> None:
     only(judge(asked(user, prompt)))
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        "Updated 14 November 2026, 09:12.",
+        "Current date and time: 2026-11-14 09:12",
+        "Today is Saturday, 14 November 2026, 9:12 am.",
+        "Aktuelle Uhrzeit: 9:12 Uhr",
+    ],
+)
+def test_the_time_of_a_prompt_replaces_no_time_of_the_request(now: str) -> None:
+    user = "Where's truck 14 right now and will it make the 3 pm slot in Wels?"
+    found = judge(asked(user, f"{now}\n\nPosition and ETA of truck 14 for Wels"))
+    assert not isinstance(found, list), found
+    changed = only(judge(asked(user, "Truck 14: will it make the 5 pm slot in Wels?")))
+    assert changed.details["dropped"] == ["3 pm"]

@@ -166,6 +166,8 @@ def test_data_is_read_by_its_values_and_a_flag_by_its_name() -> None:
         ("get__item__x", "get__item__x"),
         ("2.48\u00a0m, 30\u202f€", "2.48 m, 30 €"),
         ("1\u202f234 and 5\u2009678", "1\u202f234 and 5\u202f678"),
+        ("`14` days, `port` 80", "14 days, `port` 80"),
+        ("５００円、Ａ３１", "500円、A31"),
     ],
 )
 def test_markdown_of_bold_and_italics_and_kinds_of_blanks_are_no_part_of_a_text(

@@ -415,7 +415,7 @@ def plain_text(value: Content | Any) -> str:
     """Return content or JSON data as plain text: its values, one per line, without their names.
 
     A true flag is written as its name. Text that is JSON is read as JSON. Markdown for bold and
-    italics is removed, and a blank of another width is a blank, except inside a number.
+    italics is removed. A blank of another width is a blank, except inside a number.
     """
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
@@ -424,7 +424,12 @@ def plain_text(value: Content | Any) -> str:
     text: str = value if is_plain else "\n".join(_leaves(value))
     if "*" in text or "__" in text:
         text = _EMPHASISED.sub(_without_marks, text)
-    return text if text.isascii() else _WIDE_BLANK.sub(" ", _THIN_BLANK.sub("\u202f", text))
+    if "`" in text:
+        text = _NUMBER_AS_CODE.sub(r"\1", text)
+    if text.isascii():
+        return text
+    text = _WIDE_BLANK.sub(" ", _THIN_BLANK.sub("\u202f", text))
+    return text.translate(_FULL_WIDTH) if _FULL_WIDTH_DIGIT.search(text) is not None else text
 
 
 # "2.48\u00a0m" as French typography, and many models, write it; but "1\u202f234" is one number.
@@ -438,6 +443,12 @@ _EMPHASISED = regex(
     r"|(?<![\w*])\*(?=\S)([^*\n]*[^*\s])\*(?![\w*])"
     r"|(?<!\w)__(?=\S)([^_\n]*[^_\s])__(?!\w)"
 )
+
+
+_NUMBER_AS_CODE = regex(r"(?<![\w`])`(\d[\d.,:]{0,20})`(?![\w`])")  # "`14` days"
+# "５００円" is "500円".
+_FULL_WIDTH_DIGIT = regex("[\uff10-\uff19]")
+_FULL_WIDTH = {0xFF00 + n: chr(0x20 + n) for n in range(1, 0x5F)}
 
 
 def _without_marks(match: re.Match[str]) -> str:
