@@ -362,3 +362,16 @@ def test_the_messages_of_a_request_can_be_the_first_argument_of_a_function() -> 
     told["input.value"] = json.dumps({"args": [asked]})
     turn = read(using(piece("Model.__call__"), "openinference.instrumentation.smolagents", **told))
     assert turn.input == Content(text="How many?")
+
+
+def test_a_request_that_logfire_recorded_without_an_answer_said_nothing() -> None:
+    """Logfire writes Python's `None` as `null`: the request of a chat model that failed."""
+    asked = json.dumps([{"role": "user", "content": "pens?"}])
+    failed = using(
+        piece("Chat completion with 'm'"), "logfire.openai_agents", input=asked, output="null"
+    )
+    run = using(piece("Agent run: 'Bill'", failed), "logfire.openai_agents", name="Bill")
+    turn = read(run)
+    assert chain(turn) == ["Bill"]
+    assert turn.runs[0].steps == []
+    assert turn.output is None

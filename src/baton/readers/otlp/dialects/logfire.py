@@ -91,6 +91,8 @@ def _request(span: Span) -> ModelSpan:
             says.offered, says.reaches = tool_names(tools), targets_of(tools)
     elif "events" not in values:
         says.heard, says.spoken = values.get("input"), values.get("output")
+        if says.spoken == "null":  # None: the request failed, or was cancelled
+            says.spoken = None
     return says
 
 
