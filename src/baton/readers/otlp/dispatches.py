@@ -803,8 +803,8 @@ def _adopters(
         meant = [one for one in waiting if len(waiting) == 1 or _meant(one[0], run)]
         if meant:
             # A name can be in that of another tool: `art` in `ask_start`. The text decides.
-            alike = [one for one in meant if _asked_alike(one[0], run)]
-            adopters[id(run)] = (alike or meant)[-1][1]
+            same = [one for one in meant if _asked_alike(one[0], run)]
+            adopters[id(run)] = (same or meant)[-1][1]
     return adopters
 
 
