@@ -340,6 +340,13 @@ def test_a_named_target_whose_run_is_beside_the_call_is_its_delegate() -> None:
     assert only(turn).runs == [turn.runs[1].id]
 
 
+def test_an_agent_that_transfers_to_itself_in_a_span_of_its_own_runs_again() -> None:
+    first = agent("Desk", model(calls=[call("transfer_to_desk", "c1")]))
+    turn = read(workflow("w", first, agent("Desk", model("I am the desk."))))
+    assert chain(turn) == ["Desk", "Desk"]
+    assert edges(turn) == [("Desk", "Desk", "transfer")]
+
+
 def test_two_calls_that_ask_two_agents_beside_the_same_are_told_apart_by_their_names() -> None:
     north = tool("north", args={"input": "pens?"}, result="3 pens")
     south = tool("south", args={"input": "pens?"}, result="7 pens")

@@ -15,6 +15,8 @@ from baton.readers.builder import MAIN
 
 from .attribute_values import name_key, plain_name, same_name
 from .dialects import framework_of
+from .handover_calls import by_name
+from .messages import Call
 from .span_content import (
     OWNED,
     AgentSpan,
@@ -584,11 +586,19 @@ def _same_visit(before: RunSpans, run: RunSpans) -> bool:
         stops = type(last) is ModelSpan and last.calls
         if last is None or not (stops or any(m.calls for m in last.spoken_messages())):
             return False
+        if any(_is_to(call, run) for message in last.spoken_messages() for call in message.calls):
+            return False
     return not any(
         type(node.says) is HandoffSpan
         or (type(node.says) is ToolSpan and node.says.mode == "transfer")
         for node in before.owned
     )
+
+
+def _is_to(call: Call, run: RunSpans) -> bool:
+    """Return whether a call without a span transfers to an agent, which can be its own."""
+    mode, target = by_name(call.name or "", call.arguments)
+    return mode == "transfer" and same_name(target, run.agent)
 
 
 def _failed(run: RunSpans) -> bool:
