@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from baton.findings.facts import read
-from baton.findings.quantities import in_digits
+from baton.findings.normalise_values import in_digits
 from baton.findings.words import in_other_script
 from baton.testing import verdict
 

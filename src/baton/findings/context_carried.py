@@ -22,6 +22,7 @@ from .finding import TOO_LONG, Answer, Clear, Finding, NotRecorded, receivers_of
 from .lazy_patterns import regex
 from .lost_limits import exclusion_lost, is_reversed, limit_lost, limits_of_others
 from .missing_facts import misspelt_in, part_of
+from .normalise_values import in_digits
 from .only_gaps import (
     is_only_gap,
     only_clause_missing,
@@ -29,7 +30,6 @@ from .only_gaps import (
     only_words_missing,
 )
 from .opposites import opposites, other_basis, turned_bounds
-from .quantities import in_digits
 from .replaced_words import Replaced, repeats, replaced
 from .sent_context import (
     Sent,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import product
 
 from .lazy_patterns import regex
-from .quantities import sizes_of_units
+from .normalise_values import sizes_of_units
 from .text_cache import text_cached
 from .text_values import Value, are_near, days_of, decimal_places, moments, months_of
 

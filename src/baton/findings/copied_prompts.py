@@ -15,8 +15,8 @@ from .changed_values import is_transposed, keeps_to
 from .facts import read
 from .lazy_patterns import regex
 from .lost_limits import excludes, names_caller, only_limits, only_reads
+from .normalise_values import in_digits
 from .only_gaps import bounds_number
-from .quantities import in_digits
 from .replaced_words import may_be_inside, may_be_same_name
 from .restated_values import has_value_derived_from
 from .sent_context import Sent

@@ -21,8 +21,7 @@ from baton.model.limits import JSON_DEPTH
 from baton.model.views import charge, charge_work, index_kept
 
 from .lazy_patterns import regex
-from .number_words import words_of
-from .quantities import (
+from .normalise_values import (
     MONTH_WORDS,
     extra_keys,
     in_digits,
@@ -32,6 +31,7 @@ from .quantities import (
     share_keys,
     unmarked_keys,
 )
+from .number_words import words_of
 from .text_cache import KEPT_CHARACTERS, kept_size, text_cached
 from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
 

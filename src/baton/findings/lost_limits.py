@@ -12,7 +12,7 @@ from itertools import islice
 
 from .facts import HARD, Fact, read
 from .lazy_patterns import regex
-from .quantities import in_digits
+from .normalise_values import in_digits
 from .reversed_limits import reversed_limits
 from .sent_context import Sent, all_clauses
 from .words import forbids, is_callers, only_questions, sentences, sets_limit, sums_up

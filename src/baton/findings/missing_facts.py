@@ -22,9 +22,9 @@ from .changed_values import (
 )
 from .facts import HARD, Fact, Reading, is_spelled_in, number_keys, plain_text, read
 from .lazy_patterns import VALUE, marked, regex
+from .normalise_values import SHARE_OF, share_keys
 from .only_gaps import bounds_number, comes_back
 from .other_events import happened_then, is_day_beside, is_moment, is_of_other_event
-from .quantities import SHARE_OF, share_keys
 from .restated_values import (
     has_value_derived_from,
     is_by_chance,

@@ -25,7 +25,7 @@ from .derived_values import follows, is_at_rate, is_made_of, is_rest, is_sum
 from .facts import Fact, read
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
-from .quantities import measure_key
+from .normalise_values import measure_key
 from .same_row import after_name_of_row, in_same_row
 from .text_values import (
     Value,

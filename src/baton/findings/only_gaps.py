@@ -11,7 +11,7 @@ import re
 from .facts import HARD, Fact, is_spelled_in, number_keys, read
 from .lazy_patterns import regex
 from .lost_limits import only_reads
-from .quantities import in_digits
+from .normalise_values import in_digits
 from .restated_values import may_be_said_otherwise
 from .sent_context import Sent, all_clauses, has_to_come
 from .words import (

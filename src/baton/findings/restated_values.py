@@ -13,7 +13,7 @@ from math import ceil
 
 from .facts import HARD, Fact, Reading, hours_of, is_spelled_in, word_key
 from .lazy_patterns import VALUE, marked, regex
-from .quantities import in_digits
+from .normalise_values import in_digits
 from .sent_context import Sent
 
 # Words that can express a number, a time or a share in a way not handled here: "half eight",

@@ -35,7 +35,7 @@ from .known_values import MOST_VALUES, CallerText, Known, known_from
 from .lazy_patterns import regex
 from .misquoted import misquoted
 from .misstated_values import in_other_unit, misstated, with_swapped_digits
-from .quantities import days_in_full
+from .normalise_values import days_in_full
 from .replaced_words import weekdays_of
 from .same_row import in_same_words_of_row, rows_of
 from .text_values import Value, are_near, unit_text, values_of

@@ -29,7 +29,7 @@ from .derived_values import follows, is_made_of, is_rest, is_sum
 from .facts import Fact, as_json, plain_text, read_part
 from .known_values import CallerText, Known
 from .lazy_patterns import regex
-from .quantities import fields_apart
+from .normalise_values import fields_apart
 from .text_values import (
     Value,
     are_near,

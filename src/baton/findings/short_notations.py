@@ -1,6 +1,6 @@
 """Short notations of quantities and dates, written out: ``1h30``, ``1e6``, ``4-Mar-26``, ``CW12``.
 
-``quantities.py`` and ``facts.py`` read the output like any other text. Each rule covers one
+``normalise_values.py`` and ``facts.py`` read the output like any other text. Each rule covers one
 convention of writing, with an example, and does not change its own output.
 """
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 
 from .facts import NUMBER, Fact, Reading, number_keys, read
 from .lazy_patterns import regex
-from .quantities import in_digits
+from .normalise_values import in_digits
 
 # "More than a thousand" passes on 1,204 messages, and "nearly half" 48 %: a caller can state the
 # approximate amount in place of the number.

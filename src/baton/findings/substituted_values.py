@@ -16,8 +16,8 @@ from typing import NamedTuple
 from .changed_values import is_shifted, keeps_limit
 from .facts import Fact
 from .lazy_patterns import regex
+from .normalise_values import in_digits
 from .other_events import is_of_other_event
-from .quantities import in_digits
 from .restated_values import has_value_derived_from, may_be_worked_out
 from .sent_context import Sent
 from .text_values import Value, are_near, is_converted, unit_size, unit_text, values_of

@@ -11,7 +11,7 @@ from baton.model.views import charge
 
 from .facts import KEPT_LENGTH, NUMBER, Fact, name_parts, read_part
 from .lazy_patterns import VALUE, regex, sides_of
-from .quantities import in_digits
+from .normalise_values import in_digits
 from .text_cache import text_cached
 from .words import COMMON, clauses, sentences
 
