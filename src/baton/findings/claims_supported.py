@@ -18,7 +18,7 @@ from baton.model.views import TooMuchTextError, charge_work, index_of
 
 from .claims import ACTIONS, BY_NAME, WEAK, Claim, claims_of, done_by
 from .dispatch_completed import completed, error_in, reports_failure
-from .facts import as_json, language, plain_text
+from .facts import as_json, language, plain_text, without_style
 from .finding import (
     NO_NAMES,
     TOO_LONG,
@@ -237,7 +237,7 @@ def _short(sentence: str) -> str:
 def _answer_of(turn: Turn, run: AgentRun) -> str:
     """Return the answer of a run, or the turn's answer if only this run speaks."""
     content = run.output or (turn.output if len(turn.runs) == 1 else None)
-    return content.text or "" if content is not None else ""
+    return without_style(content.text or "") if content is not None else ""
 
 
 # ------------------------------------------------------------------------------ one claim

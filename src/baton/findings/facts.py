@@ -414,16 +414,22 @@ class Reading:
 def plain_text(value: Content | Any) -> str:
     """Return content or JSON data as plain text: its values, one per line, without their names.
 
-    A true flag is written as its name. Text that is JSON is read as JSON. Markdown for bold and
-    italics is removed. A blank of another width is a blank, except inside a number.
+    A true flag is written as its name. Text that is JSON is read as JSON. See also
+    :func:`without_style`.
     """
     if isinstance(value, Content):
         value = value.text if value.text is not None else value.data
     # JSON with values starts with `{`, `[` or `"`, so most texts are none.
     is_plain = isinstance(value, str) and value[:1].isalnum()
-    text: str = value if is_plain else "\n".join(_leaves(value))
+    return without_style(value if is_plain else "\n".join(_leaves(value)))
+
+
+def without_style(text: str) -> str:
+    """Remove Markdown of bold and italics and tags of HTML; write blanks and digits as usual."""
     if "*" in text or "__" in text:
         text = _EMPHASISED.sub(_without_marks, text)
+    if "</" in text or "<br" in text:
+        text = _TAG.sub(" ", text)
     if "`" in text:
         text = _NUMBER_AS_CODE.sub(r"\1", text)
     if text.isascii():
@@ -445,6 +451,11 @@ _EMPHASISED = regex(
 )
 
 
+_TAG = regex(  # "<p>700</p>"; other tags may be what a text is about
+    r"</?(?:p|br|b|i|u|em|strong|li|ul|ol|div|span|h[1-6]|t[dhr]|table|tbody|thead)"
+    r"(?:\s[^<>\n]{0,200})?/?>",
+    re.IGNORECASE,
+)
 _NUMBER_AS_CODE = regex(r"(?<![\w`])`(\d[\d.,:]{0,20})`(?![\w`])")  # "`14` days"
 # "５００円" is "500円".
 _FULL_WIDTH_DIGIT = regex("[\uff10-\uff19]")

@@ -38,7 +38,7 @@ from .misstated_values import in_other_unit, misstated, with_swapped_digits
 from .normalise_values import days_in_full
 from .replaced_words import weekdays_of
 from .same_row import in_same_words_of_row, rows_of
-from .text_values import Value, are_near, unit_text, values_of
+from .text_values import Value, are_near, is_present, unit_text, values_of
 from .words import in_other_script
 
 
@@ -137,7 +137,7 @@ def _faults(dispatch: Dispatch, given_out: list[_Given], against: Known) -> Iter
 
 def _faults_of(dispatch: Dispatch, given: _Given, against: Known) -> list[Finding]:
     piece, call = given.piece, given.call
-    mine = list(values_of(piece.text))
+    mine = [value for value in values_of(piece.text) if not is_present(value)]
     if len(mine) > MOST_VALUES:
         return []
     charge_work(1 + len(against.others) * len(mine) // 4)

@@ -15,8 +15,7 @@ from baton.model.views import charge_work, index_of
 from .caller_texts import Piece, asked, dispatch_of, given_besides, had_before, shown_by
 from .facts import HARD, Fact, Reading, as_json, charge_reading, plain_text, read
 from .finding import TOO_LONG, NotRecorded, receivers_of, sender_of
-from .lazy_patterns import regex
-from .text_values import Value, values_of
+from .text_values import Value, is_present, values_of
 from .words import clauses, only_questions, refers_to_others, sentences
 
 # See `_is_retold`. Set on texts by another author (see docs/accuracy.md). With 0.4 for the first
@@ -33,26 +32,6 @@ SHORT = 16
 _MOST_BESIDE = 30
 # Number words that describe what happened, not what is to be done: "rounds twice", "both".
 _TELLS_STORY = frozenset("both twice third fourth".split())  # noqa: SIM905
-
-
-# "Current date: 2026-11-14", "Updated 14 November, 09:12", "Today is 3 May": many programs write
-# the time into their prompts. It takes the place of no date that the user asks for.
-_PRESENT = regex(
-    r"""^\W*(?:the\ )?(?:(?:current|present|today['’]?s)\ (?:date|time|day)\b
-        |(?:today|now|(?:right|it\ is)\ now|heute|jetzt|hoy|oggi|hoje)\s?(?::|=|is\b|ist\b|es\b|è\b)
-        |as\ of\b|(?:last\ )?updated\b|generated\b|timestamp\b|sent\ (?:on|at)\b|aktualisiert\b
-        |aktuelle[rs]?\ (?:datum|zeit|uhrzeit)\b|aujourd['’]hui,?\ (?:nous|c['’]est)|nous\ sommes\b
-        |date\ du\ jour\b|(?:fecha|hora)\ actual\b|actualizado\b|data\ atual\b)""",
-    re.VERBOSE | re.IGNORECASE,
-)
-_FEW_WORDS = 12
-
-
-def _is_present(value: Value) -> bool:
-    """Return whether a value only says what time it is."""
-    if value.kind not in ("date", "time") or len(value.sentence.split()) > _FEW_WORDS:
-        return False
-    return _PRESENT.match(value.sentence) is not None
 
 
 class Sent:
@@ -88,7 +67,7 @@ class Sent:
         hard = [fact for fact in self.asked.facts if fact.kind in HARD]
         complete = all(_went_along(fact, given) for fact in hard)
         values = () if complete else values_of(self.prompt)
-        self.values = [value for value in values if not _is_present(value)]
+        self.values = [value for value in values if not is_present(value)]
         """The values of the prompt, or none if the receiver got all numbers and names."""
         self.new: list[Value] = []
         """Values that are neither in the request nor in anything the caller had."""

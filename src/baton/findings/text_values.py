@@ -97,6 +97,28 @@ def _read_values(text: str) -> Iterator[Value]:
 _ROUNDED_IN_CONVERSION = 0.03
 
 
+# "Current date: 2026-11-14", "Updated 14 November, 09:12", "Today is 3 May": many programs write
+# the time into prompts and answers. It replaces no date that a user asks for, and contradicts none.
+_PRESENT = regex(
+    r"""^\W*(?:the\ )?(?:(?:current|present|today['’]?s)\ (?:date|time|day)\b
+        |(?:today|now|(?:right|it\ is)\ now|heute|jetzt|hoy|oggi|hoje)\s?(?::|=|is\b|ist\b|es\b|è\b)
+        |as\ of\b|(?:last\ )?updated\b|generated\b|timestamp\b|sent\ (?:on|at)\b|aktualisiert\b
+        |aktuelle[rs]?\ (?:datum|zeit|uhrzeit)\b|aujourd['’]hui,?\ (?:nous|c['’]est)|nous\ sommes\b
+        |date\ du\ jour\b|(?:fecha|hora)\ actual\b|actualizado\b|data\ atual\b)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_FEW_WORDS = 12
+_YEAR = regex(r"20\d\d")
+
+
+def is_present(value: Value) -> bool:
+    """Return whether a value only says what time it is."""
+    is_time = value.kind in ("date", "time") or _YEAR.fullmatch(value.fact.text) is not None
+    if not is_time or len(value.sentence.split()) > _FEW_WORDS:
+        return False
+    return _PRESENT.match(value.sentence) is not None
+
+
 def is_converted(one: Value, other: Value) -> bool:
     """Return whether two values are the same size in different units, with usual rounding."""
     if one.kind != other.kind or unit_size(one) == unit_size(other):
