@@ -712,3 +712,24 @@ def test_a_word_of_a_rich_result_is_no_proof_of_its_use() -> None:
     )
     found = judge(trip(REPORT, said(answer), user="What did they find at the crane?"))
     assert isinstance(found, NotRecorded)
+
+
+def test_a_nested_caller_is_judged_by_its_own_words_not_by_the_answer_to_the_user() -> None:
+    answer = "Which item do you want to return?"
+    said_of_it = "It begins strongly, with a storm."
+    critic = build.delegate("critic", "How does the story begin?", result=said_of_it)
+    read_page = build.delegate("reader", "Read the first page", result="Page 17: a storm begins.")
+    made = build.trace(
+        build.turn(
+            "How does the story begin?",
+            build.run("editor", critic, answer, output=answer),
+            build.run("critic", read_page, said_of_it, output=said_of_it),
+            build.run("reader", output="Page 17: a storm begins."),
+            output=answer,
+        )
+    )
+    of_critic, of_reader = (
+        result_used(made, made.turns[0], d, Limits()) for d in made.turns[0].dispatches
+    )
+    assert kinds(of_critic) == ["ignored"]
+    assert isinstance(of_reader, Clear)

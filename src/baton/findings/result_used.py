@@ -672,9 +672,16 @@ def _asked_for(trace: Trace, turn: Turn, dispatch: Dispatch) -> str:
 
 
 def _words(turn: Turn, case: _Case) -> list[str]:
-    """Return the caller's texts. Actions are left out: they too can follow from the result."""
+    """Return the caller's texts. Actions are left out: they too can follow from the result.
+
+    The answer to the user is not that of a caller which another agent set to work.
+    """
     texts = [plain_text(step.content) for step in case.trip.after if isinstance(step, Said)]
-    return texts if turn.output is None else [*texts, plain_text(turn.output)]
+    caller = case.trip.dispatch.from_run
+    is_nested = any(d.kind == "delegate" and caller in d.runs for d in turn.dispatches)
+    if turn.output is None or (is_nested and texts):
+        return texts
+    return [*texts, plain_text(turn.output)]
 
 
 def _nothing_back(trace: Trace, dispatch: Dispatch) -> str:
