@@ -290,8 +290,10 @@ def _jaeger_span(span: Span, process: str) -> Json:
 
 def _tags(values: Json) -> list[Json]:
     types = {bool: "bool", int: "int64", float: "float64", str: "string"}
-    return [
-        {"key": key, "type": types[type(value)], "value": value} for key, value in values.items()
+    return [  # OTLP has attributes without a value, and Jaeger none
+        {"key": key, "type": types[type(value)], "value": value}
+        for key, value in values.items()
+        if value is not None
     ]
 
 
