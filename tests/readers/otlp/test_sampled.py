@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import msgspec
@@ -22,7 +23,7 @@ from baton.evaluators import (
 from baton.formats.input_files import InputFile
 from baton.model import EvalContext, Trace, integrity_problems
 
-from .spans import agent, call, model, only, read, read_trace, spans, tool, workflow
+from .spans import agent, call, model, only, read, read_trace, spans, tool, tools, workflow
 
 EVALUATORS = (
     AnnouncedDispatch(),
@@ -169,3 +170,17 @@ def test_a_workflow_that_another_program_called_is_complete() -> None:
     made[0].parent_id = "ab" * 8
     [turn] = read_trace(made).turns
     assert turn.status == "completed"
+
+
+def test_a_call_that_never_ended_keeps_its_result() -> None:
+    look = {"id": "c1", "name": "look", "arguments": {}}
+    said = [{"role": "assistant", "parts": [{"type": "text", "content": "17."}]}]
+    ran = tool("look", args={}, result="17 left", id_="c1")
+    answered = {"gen_ai.output.messages": json.dumps(said)}
+    made = spans(agent("clerk", model(calls=[look]), ran, **answered))
+    for span in made:
+        if span.name.startswith("execute_tool"):
+            span.ended = None
+    (step,) = tools(read_trace(made).turns[0].runs[0])
+    assert step.result is not None
+    assert (step.result.text, step.unknown) == ("17 left", [])

@@ -66,4 +66,5 @@ def _settle_last_calls(run: AgentRun) -> None:
             return
         if type(step) is ToolCall and step.status == "unanswered" and step.dispatch is None:
             step.status = "unknown"
-            step.unknown.append("result")
+            if step.result is None:
+                step.unknown.append("result")
