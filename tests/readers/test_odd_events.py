@@ -77,3 +77,12 @@ def test_only_keys_that_may_hold_content_count_as_dropped(adk: Any) -> None:
     counts = {"promptTokenCount": 30, "totalTokenCount": 35}
     event = adk.event("a", "Hello.") | {"usageMetadata": counts, "mood": "sunny"}
     assert [lost.what for lost in adk.read([event]).dropped] == ["key `mood`"]
+
+
+def test_a_transfer_that_named_no_agent_and_failed_has_its_error_on_the_dispatch(adk: Any) -> None:
+    asked = adk.event("desk", adk.call("transfer_to_agent", "t1", agent="ghost"))
+    done = adk.answer("transfer_to_agent", "t1", {"result": None})
+    gone = {"error": "ValueError: Transfer target agent 'ghost' not found."}
+    events = [asked, adk.event("desk", done, actions={"transferToAgent": "ghost"}), gone]
+    (dispatch,) = adk.read(events).turns[0].dispatches
+    assert (dispatch.status, dispatch.error) == ("refused", gone["error"])
