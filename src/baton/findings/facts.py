@@ -33,9 +33,8 @@ from .normalise_values import (
 )
 from .number_words import words_of
 from .text_cache import KEPT_CHARACTERS, kept_size, text_cached
-from .words import COMMON, LANGUAGES, MONTHS, NUMBER_WORDS, UNITS
+from .words import COMMON, LANGUAGES, MONTH_NAMES, MONTHS, NUMBER_WORDS, UNITS
 
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 # Any of `1,234.50`, `1.234,50`, `1'234` and `1 234` with a narrow space, without deciding yet which
 # mark groups and which divides (see `number_keys`).
 NUMBER = r"\d+(?:[.,'’\u00a0\u202f]\d+)*"
@@ -63,14 +62,14 @@ CLOCK = (
 )
 
 DAY = (
-    rf"\b\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?(?:{_MONTH})\b|"
-    rf"\b(?:{_MONTH})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])"
+    rf"\b\d{{1,2}}(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?(?:{MONTH_NAMES})\b|"
+    rf"\b(?:{MONTH_NAMES})\.?\s\d{{1,2}}(?:st|nd|rd|th)?(?![\d:])"
 )
 
 # `12 May`, `12th of May`, `May 12`, but not `May 12:30`.
 _DAY_OF_MONTH = regex(
-    rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?({_MONTH})\b|"
-    rf"\b({_MONTH})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])",
+    rf"\b(\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?\s(?:of\s|de\s)?({MONTH_NAMES})\b|"
+    rf"\b({MONTH_NAMES})\.?\s(\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])",
     re.IGNORECASE,
 )
 # Hour, minutes and am or pm: `9:30`, `9h30`, `9 p.m`.

@@ -36,7 +36,7 @@ from .lazy_patterns import regex
 from .number_words import ONES, TENS, WORD, any_of, folded, number_words_in_digits, words_of
 from .short_notations import written_out
 from .text_cache import text_cached
-from .words import LANGUAGES, MONTHS, Spelled
+from .words import LANGUAGES, MONTH_NAMES, MONTHS, Spelled
 
 # ---------------------------------------------------------------------------------------- units
 
@@ -170,7 +170,7 @@ def sizes_of_units(text: str) -> frozenset[tuple[str, float]]:
 _DAYS = regex(
     r"(?<![\w./-])(\d{1,2})(?:st|nd|rd|th|\.)?(\s?[-–]\s?| (?:to|until|till|through|bis|au|al|a) "
     r"(?:the )?)(\d{1,2})(?:st|nd|rd|th|\.)? (?:of |de )?"
-    rf"({'|'.join(sorted(MONTHS, key=len, reverse=True))})\b",
+    rf"({MONTH_NAMES})\b",
     re.IGNORECASE,
 )
 
@@ -300,8 +300,7 @@ _SPACED = regex(r"(?<![\d.,] )(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![ ]?\d)")
 _PRICE = regex(rf"\b({any_of(ONES)}) ({any_of(TENS)})\b", re.IGNORECASE)
 # `12/5` and `12.5.` may be dates. `12/5/26` has a pattern of its own.
 _SHORT_DATE = regex(r"(?<![\d./-])(\d{1,2})[-/.](\d{1,2})\.?(?![\d/-])(?!\.\d)")
-_MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
-_MONTH = regex(rf"\b({_MONTH_NAMES})\b", re.IGNORECASE)
+_MONTH = regex(rf"\b({MONTH_NAMES})\b", re.IGNORECASE)
 # `Q3`, `3Q24`, "3rd quarter", but not `Q5`.
 _QUARTER = regex(
     r"\bQ ?([1-4])\b|\b([1-4])Q(?=\d|\b)|\b([1-4])(?:st|nd|rd|th)? quarter\b", re.IGNORECASE
@@ -326,10 +325,10 @@ _DECADE_NAMES = regex(rf"\b(?:{'|'.join(_DECADES)})", re.IGNORECASE)
 _PART_OF_MONTH = regex(
     rf"\b(?:(?P<end>end|late|ende|fin|finales|fines)|(?P<mid>mid|middle|mitte|mediados)"
     rf"|beginning|start|early|anfang|début|principios)"
-    rf"(?:[ -](?:of|de|des|the|in))?[ -](?P<month>{_MONTH_NAMES})\b",
+    rf"(?:[ -](?:of|de|des|the|in))?[ -](?P<month>{MONTH_NAMES})\b",
     re.IGNORECASE,
 )
-_FIRST_OF = regex(rf"\b(?:the )?first of ({_MONTH_NAMES})\b", re.IGNORECASE)
+_FIRST_OF = regex(rf"\b(?:the )?first of ({MONTH_NAMES})\b", re.IGNORECASE)
 # Nine digits or more with the marks of a telephone number in between.
 _PHONE = regex(
     r"(?<![\w.])(?:\+|00?)\(?\d(?:[ /().-]{0,2}\d){7,14}(?!\w)"
@@ -377,7 +376,7 @@ def extra_keys(text: str, words: frozenset[str]) -> set[str]:
 
 
 # "May 2026", but not "May 20".
-_MONTH_OF_YEAR = regex(rf"\b({_MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
+_MONTH_OF_YEAR = regex(rf"\b({MONTH_NAMES})\.?,? (20\d\d)\b", re.IGNORECASE)
 # "The twelfth floor" is the 12th, and "im zweiten Stock" is "im 2. Stock". "First", "second" and
 # their like often mean something else, so these words can carry a number, but are never a required
 # number.

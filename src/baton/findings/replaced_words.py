@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from .facts import HARD, read
 from .lazy_patterns import regex
-from .words import COMMON, MONTHS
+from .words import COMMON, MONTH_NAMES, MONTHS
 
 # Texts up to this length are compared. Each name of one is compared with each name of the other.
 _LONGEST = 4000
@@ -213,7 +213,7 @@ _IN_MONTH = regex(
     re.IGNORECASE,
 )
 # Any mention of a month, also in a date. `_IN_MONTH` is the one that may be replaced.
-_ANY_MONTH = regex(rf"(?<!\w)(?:{'|'.join(sorted(MONTHS, key=len, reverse=True))})(?!\w)", re.I)
+_ANY_MONTH = regex(rf"(?<!\w)(?:{MONTH_NAMES})(?!\w)", re.I)
 # Prompts that state other months for a reason: "Q2", "compared with April", "the previous month".
 _MAY_HOLD_MONTHS = regex(
     r"\d[-/.]\d|\bq[1-4]\b|\b(?:months?|quarters?|monat\w*|quartal\w*|mois|trimestr\w*|mes(?:es)?|weeks?"

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .lazy_patterns import regex
-from .words import MONTHS
+from .words import MONTH_NAMES
 
-_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _NAMES = (
     "",
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
@@ -119,11 +118,11 @@ _WITH_DIGITS = (
     # 4-Mar-2026, 04-Mar-26
     _rule(
         "#-",
-        rf"(?<![\w-])(\d{{1,2}})-({_MONTH})-(\d{{4}}|\d\d)(?![\w-])",
+        rf"(?<![\w-])(\d{{1,2}})-({MONTH_NAMES})-(\d{{4}}|\d\d)(?![\w-])",
         lambda m: f"{int(m[1])} {m[2]} {_year(m[3])}",
     ),
     # 4 March '26
-    _rule("'|’", rf"\b({_MONTH})\.?,? ?['’](\d\d)(?!\w)", r"\1 20\2"),
+    _rule("'|’", rf"\b({MONTH_NAMES})\.?,? ?['’](\d\d)(?!\w)", r"\1 20\2"),
     # 03/2026
     _rule(
         "#/",
@@ -139,7 +138,7 @@ _WITH_DIGITS = (
         "between|zwischen|entre",
         rf"\b(?:between|zwischen|entre)(?: (?:the|dem|le|el))? (\d{{1,2}})(?:st|nd|rd|th|\.)?"
         rf" (?:and|und|et|y)(?: (?:the|dem|le|el))? (\d{{1,2}})(?=(?:st|nd|rd|th|\.)?"
-        rf" (?:of |de )?(?:{_MONTH})\b)",
+        rf" (?:of |de )?(?:{MONTH_NAMES})\b)",
         r"\1-\2",
     ),
     # 2026-W12

@@ -201,7 +201,8 @@ MONTHS: Spelled[int] = Spelled(
 )
 
 
-_MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
+MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
+"""A pattern of all names, the longest first."""
 
 # Words with which a sentence may limit the work. The list is broad, because it suppresses findings:
 # if the prompt has any of these words ("Keep brand names as they are"), it may express the limit of
@@ -241,7 +242,7 @@ _SHORTENED = "".join(
     )
 )
 _END = regex(
-    rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\bb\.)\s\d)(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{_MONTH_NAMES})\b))\s+"
+    rf"(?<=[.!?;]){_SHORTENED}(?!(?<=\bb\.)\s\d)(?!(?<=\d\.)\s(?:[a-zäöü]|(?i:{MONTH_NAMES})\b))\s+"
     r"|\n+|,\s+(?=(?:but|and|aber|und|mais|et|pero|y)\b)|\s(?=but\b)"
 )
 # `[ticket SHOP-13] Check that src/retry.py compiles.` names the request in a tracker. The agent

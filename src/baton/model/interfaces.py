@@ -28,8 +28,8 @@ JudgeErrorKind = Literal[
 class JudgeError(Exception):
     """A judge gave no verdict; ``kind`` says why. It never becomes a score.
 
-    ``requests``, tokens and ``cost_usd`` (``None``: unknown) are those of answers without a use:
-    they are paid all the same.
+    ``requests``, tokens and ``cost_usd`` (``None``: unknown) are those of unusable answers, which
+    also cost money.
     """
 
     def __init__(self, kind: JudgeErrorKind, message: str) -> None:

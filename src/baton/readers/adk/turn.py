@@ -599,7 +599,7 @@ class _TurnReader:
             call.error = error
             call.result = None if error else result_content(wire.response)
             return
-        call.error = None  # a transfer that names no agent was carried out all the same
+        call.error = None  # the call named no agent, but its answer did
         if dispatch.kind == "transfer":
             dispatch.ended = not_before(dispatch.started, event.timestamp)
             # If an event answers several calls, it only carries out the transfer that it names.
