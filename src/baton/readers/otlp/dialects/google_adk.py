@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from baton.model import Content
@@ -251,8 +252,9 @@ def _return_strays(nodes: list[Node]) -> None:
             agents = inside.get(_internal_name(stray), [])
             if len(agents) == 1 and agents[0].started <= stray.started <= agents[0].ended:
                 _move(stray, agents[0])
-        if not any(type(child.says) is ModelSpan for child in node.children):
+        if not any(each.parent is node and type(each.says) is ModelSpan for each in strays):
             _return_tools(node, [agent for agents in inside.values() for agent in agents])
+        node.children = [child for child in node.children if child.parent is node]
 
 
 def _internal_name(node: Node) -> str | None:
@@ -285,17 +287,26 @@ def _return_tools(node: Node, agents: list[Node]) -> None:
             tools.setdefault(child.says.name or "", []).append(child)
     for name, strays in tools.items():
         calls = called.get(name, [])
-        for stray in [each for each in strays if _arguments(each) is not None]:
-            own = [one for one in calls if one[1].arguments == _arguments(stray)]
-            if len(own) == 1:
+        by_arguments: dict[bytes, list[tuple[Node, Call]]] = {}
+        for one in calls:
+            by_arguments.setdefault(_key(one[1].arguments), []).append(one)
+        found: set[int] = set()
+        for stray in strays:
+            own = by_arguments.get(_key(_arguments(stray)), [])
+            if len(own) == 1 and _arguments(stray) is not None and id(own[0][1]) not in found:
                 _move(stray, own[0][0])
-                calls.remove(own[0])
-                strays.remove(stray)
-        if len(strays) == len(calls) and not any(
-            stray.says.failed or _arguments(stray) is not None for stray in strays
+                found.add(id(own[0][1]))
+        left = [stray for stray in strays if stray.parent is node]
+        open_ = [agent for agent, call in calls if id(call) not in found]
+        if len(left) == len(open_) and not any(
+            stray.says.failed or _arguments(stray) is not None for stray in left
         ):
-            for stray, (agent, _) in zip(strays, calls, strict=True):
+            for stray, agent in zip(left, open_, strict=True):
                 _move(stray, agent)
+
+
+def _key(arguments: Any) -> bytes:
+    return msgspec.json.encode(arguments, order="sorted")
 
 
 def _arguments(node: Node) -> Any:
@@ -303,8 +314,7 @@ def _arguments(node: Node) -> Any:
 
 
 def _move(node: Node, agent: Node) -> None:
-    if node.parent is not None:
-        node.parent.children.remove(node)
+    """Put a node below an agent; the children of its parent are settled once, for all."""
     node.parent = agent
     agent.children.append(node)
 
